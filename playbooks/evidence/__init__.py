@@ -1,0 +1,1 @@
+"""Canonical bytes, redaction, hash chain, signatures and bundle. Purely data, no IO."""

@@ -1,0 +1,72 @@
+"""The analyser's answer: the first failure of a launch, and what was set aside."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from playbooks.vocabulary import DecisionKind, ErrorClass, Stage
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Symptom(_Value):
+    """A later error that the first failure explains.
+
+    `line` is counted from 1 by LF only; `why` says in words why it is no root.
+    """
+
+    error_class: ErrorClass
+    line: int | None
+    why: str
+    text: str = ""
+
+
+class EngineFacts(_Value):
+    """What the log itself says about the engine; None where it does not."""
+
+    version: str | None = None
+    frontend: str | None = None
+    processes: tuple[str, ...] = ()
+
+
+class Finding(_Value):
+    """First failure of one input.
+
+    stage: whose question failed; `none` with error_class `none` for a success.
+    reached: last stage seen complete, `none` when not even the first was.
+    root_line: from 1, counted by LF only; None when the cause printed nothing.
+    stack: normalised frames, outermost first; empty when there was no traceback.
+    warnings: normalised warnings before the root line, sorted, without doubles.
+    decision: next action; None where the input alone cannot tell.
+    confidence: `certain` an exact signature, `likely` a family signature or a derived stage, `unsure` otherwise.
+    block: normalised lines of the failing block (the whole normalised log when there was no error line); only what
+        the stability score needs, digested as `block_digest` on the wire.
+    """
+
+    stage: Stage
+    reached: Stage
+    error_class: ErrorClass
+    root_line: int | None
+    root_text: str | None
+    stack: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    symptoms: tuple[Symptom, ...] = ()
+    confidence: str
+    input_kind: str
+    decision: DecisionKind | None
+    signature: str | None = None
+    """Id of the signature that recognised the root; None for `unknown` and for a success."""
+    ranks: tuple[str, ...] = ()
+    """Processes that printed the same root, e.g. `Worker_TP0`."""
+    catalogue: str
+    """Digest of the signature catalogue that judged."""
+    engine: EngineFacts = EngineFacts()
+    why: str = ""
+    """One sentence for the reader: why this is the root."""
+    next_check: str = ""
+    """What to look at next, from the class or signature."""
+    block_digest: str | None = None
+    lines: int = 0
+    """Lines read."""
