@@ -192,13 +192,26 @@ class Writing(Reading, Protocol):
         ...
 
     def append(
-        self, incident_id: str, payload: Payload, *, actor: str, at: datetime, artifacts: tuple[str, ...] = (), post: bool = True
+        self,
+        incident_id: str,
+        payload: Payload,
+        *,
+        actor: str,
+        at: datetime,
+        artifacts: tuple[str, ...] = (),
+        post: bool = True,
     ) -> Entry:
         """Append an evidence entry, fold it into the case, want a dashboard, and (`post`) queue its evidence reply."""
         ...
 
     def enqueue(
-        self, kind: OutboxKind, payload: dict[str, Any], *, incident: str | None, at: datetime, not_before: datetime | None = None
+        self,
+        kind: OutboxKind,
+        payload: dict[str, Any],
+        *,
+        incident: str | None,
+        at: datetime,
+        not_before: datetime | None = None,
     ) -> int: ...
     def want_dashboard(self, incident_id: str) -> None: ...
     def set_thread(self, incident_id: str, thread_ts: str) -> None: ...

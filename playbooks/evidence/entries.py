@@ -283,4 +283,3 @@ PAYLOADS: dict[str, type[Payload]] = {
         IncidentClosed,
     )
 }
-
