@@ -1,0 +1,93 @@
+"""What every flow is given: store, artifacts, clock, ids, definitions and the few settings that rules depend on.
+
+Made once in `bot.app`, passed as the first argument; a test makes its own with fakes. Flows are plain synchronous
+functions `flow(services, …) -> value`; an async caller runs them with `await services.run(flow, services, …)`, which is
+bounded in number and time and raises `StoreUnavailable` in words when the store does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+
+from playbooks.vocabulary import Role
+
+if TYPE_CHECKING:
+    from bot.ports import ArtifactStore, Clock, Ids, Store
+    from playbooks.evidence.signing import PublicKey, SigningKey
+    from playbooks.guiding.playbook import Playbook
+    from playbooks.judging.boundary import Boundaries
+    from playbooks.judging.signature_catalogue import Catalogue
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Definitions(Protocol):
+    """The judging material: signatures, playbooks, boundaries. `bot.adapters.definitions` reads the package's own."""
+
+    def signatures(self) -> Catalogue: ...
+    def boundaries(self) -> Boundaries: ...
+    def playbook_names(self) -> tuple[str, ...]: ...
+    def playbook(self, name: str) -> Playbook: ...
+    def playbook_bytes(self, name: str) -> bytes: ...
+
+
+class FlowRunner(Protocol):
+    """The async edge: runs a synchronous flow in a bounded thread pool, ≤ 2 s, behind a circuit breaker."""
+
+    async def __call__(self, flow: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Who may do what (R16), by Slack user id; empty sets fail closed."""
+
+    responders: frozenset[str] = frozenset()
+    approvers: frozenset[str] = frozenset()
+
+    def role_of(self, user: str) -> Role:
+        """Return the highest role of a user; an approver may do what a responder may."""
+        if user in self.approvers:
+            return Role.APPROVER
+        return Role.RESPONDER if user in self.responders else Role.VIEWER
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Waiting times that rules depend on."""
+
+    claim_within: timedelta = timedelta(minutes=10)
+    """A job that no node claimed within this time is given up, and said so."""
+    node_silent_after: timedelta = timedelta(seconds=90)
+    """Three hellos missed: the node is named silent before anything is sent to it."""
+    clock_window: timedelta = timedelta(seconds=60)
+    """A node's message further off the bot's clock is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Everything a flow may use. Nothing in here is global."""
+
+    store: Store
+    artifacts: ArtifactStore
+    clock: Clock
+    ids: Ids
+    definitions: Definitions
+    signing_key: SigningKey
+    """The bot's key: signs jobs, answers to nodes, and bundles."""
+    node_keys: dict[str, PublicKey]
+    """Enrolled nodes that have a key; read with `node_key`."""
+    nodes: tuple[str, ...]
+    """Names of the nodes of BASELINE_NODES, in that order."""
+    run: FlowRunner
+    nudge: Callable[[], None]
+    """Wake the senders (Slack, jobs) after a commit; cheap, never blocks, may be called from any thread."""
+    people: People = People()
+    timing: Timing = Timing()
+    playbook: str = "kimi-k3"
+    """Playbook of a new incident unless another is chosen."""
+    slack_hosts: frozenset[str] = frozenset({"slack.com", "files.slack.com"})
+    """Hosts that may see the bot token when a dropped file is read: Slack's, or the configured API URL's."""
