@@ -1,0 +1,1 @@
+"""Commands of the core's `baseline`: one module per idea, each with `register(app)`; heavy imports stay inside them."""
