@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
+from pydantic import ValidationError
+
+from playbooks.errors import MalformedMessage
 from playbooks.evidence import entries as e
 from playbooks.vocabulary import Phase
 
@@ -18,17 +21,34 @@ class EntryLike(Protocol):
     """What the fold needs of a ledger entry."""
 
     @property
-    def seq(self) -> int: ...
+    def seq(self) -> int:
+        """Place in the incident's record, from 1."""
+        ...
+
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """`KIND` of the payload's model."""
+        ...
+
     @property
-    def actor(self) -> str: ...
+    def actor(self) -> str:
+        """`user:U123`, `node:gpu-a1`, `bot`."""
+        ...
+
     @property
-    def at(self) -> datetime: ...
+    def at(self) -> datetime:
+        """Aware UTC."""
+        ...
+
     @property
-    def payload(self) -> dict[str, Any]: ...
+    def payload(self) -> dict[str, Any]:
+        """JSON without floats."""
+        ...
+
     @property
-    def artifacts(self) -> tuple[str, ...]: ...
+    def artifacts(self) -> tuple[str, ...]:
+        """Digests of stored files."""
+        ...
 
 
 P = TypeVar("P", bound=e.Payload)
@@ -72,7 +92,44 @@ class Case:
     phases: tuple[Noted[e.PhaseEntered], ...] = ()
     held_ended: tuple[Noted[e.HeldEnded], ...] = ()
     bundles: tuple[Noted[e.BundleExported], ...] = ()
+    leases_taken: tuple[Noted[e.LeaseTaken], ...] = ()
+    newest_report: int = 0
+    """Sequence number of the newest entry that brought facts; a proposal before it is void."""
     closed: Noted[e.IncidentClosed] | None = None
+
+
+_APPENDED: dict[type[e.Payload], str] = {
+    e.SceneCollected: "scenes",
+    e.FingerprintRecorded: "fingerprints",
+    e.BaselineFrozen: "baselines",
+    e.AttemptRecorded: "attempts",
+    e.ScoreGiven: "scores",
+    e.RequestRecorded: "requests",
+    e.LogAnalysed: "analysed",
+    e.DecisionProposed: "proposals",
+    e.DecisionApproved: "approvals",
+    e.DecisionRejected: "rejections",
+    e.PhaseEntered: "phases",
+    e.HeldEnded: "held_ended",
+    e.BundleExported: "bundles",
+    e.LeaseTaken: "leases_taken",
+}
+"""Kinds of which all entries are kept, and the field that keeps them."""
+_KEYED: dict[type[e.Payload], tuple[str, str]] = {
+    e.AnswerRecorded: ("answers", "item"),
+    e.JobRequested: ("jobs", "job_id"),
+    e.JobEnded: ("ended_jobs", "job_id"),
+}
+"""Kinds of which the newest per key counts: the field that keeps them and the payload's key."""
+REPORTS = (
+    e.SceneCollected,
+    e.FingerprintRecorded,
+    e.BoundaryJudged,
+    e.AttemptRecorded,
+    e.RequestRecorded,
+    e.LogAnalysed,
+)
+"""Kinds that bring new facts: a proposal made before the newest of them is void."""
 
 
 def fold(incident: str, entries: Iterable[EntryLike]) -> Case:
@@ -81,9 +138,60 @@ def fold(incident: str, entries: Iterable[EntryLike]) -> Case:
     Raises:
         MalformedMessage: the first entry is not `incident:opened`, or a payload is not of its kind's form.
     """
-    raise NotImplementedError
+    case: Case | None = None
+    for entry in entries:
+        case = _opened(incident, entry) if case is None else fold_one(case, entry)
+    if case is None:
+        raise MalformedMessage(f"{incident} has no entries; expected incident:opened first")
+    return case
 
 
 def fold_one(case: Case, entry: EntryLike) -> Case:
-    """Fold one more entry into a case; unknown kinds of a newer writer change nothing but `head_seq`."""
-    raise NotImplementedError
+    """Fold one more entry into a case; unknown kinds of a newer writer change nothing but `head_seq`.
+
+    Raises:
+        MalformedMessage: the payload is not of its kind's form.
+    """
+    model = e.PAYLOADS.get(entry.kind)
+    if model is None:
+        return replace(case, head_seq=entry.seq)
+    noted = _noted(model, entry)
+    payload = noted.payload
+    changes: dict[str, Any] = {"head_seq": entry.seq}
+    if isinstance(payload, REPORTS):
+        changes["newest_report"] = entry.seq
+    if (job_id := getattr(payload, "job_id", None)) is not None and isinstance(payload, REPORTS):
+        changes["answered_jobs"] = case.answered_jobs | {job_id}
+    if (name := _APPENDED.get(model)) is not None:
+        changes[name] = (*getattr(case, name), noted)
+    if (keyed := _KEYED.get(model)) is not None:
+        name, key = keyed
+        changes[name] = {**getattr(case, name), getattr(payload, key): noted}
+    match payload:
+        case e.IncidentOpened():
+            raise MalformedMessage(f"#{entry.seq} opens {case.incident} a second time")
+        case e.BoundaryJudged():
+            changes["boundary"] = noted
+        case e.PhaseEntered(phase=phase):
+            changes["phase"] = phase
+        case e.IncidentClosed():
+            changes |= {"closed": noted, "phase": Phase.CLOSED}
+        case _:
+            pass
+    return replace(case, **changes)
+
+
+def _opened(incident: str, entry: EntryLike) -> Case:
+    if entry.kind != e.IncidentOpened.KIND:
+        raise MalformedMessage(f"{incident} begins with {entry.kind} (#{entry.seq}); expected {e.IncidentOpened.KIND}")
+    return Case(incident=incident, opened=_noted(e.IncidentOpened, entry), head_seq=entry.seq)
+
+
+def _noted(model: type[P], entry: EntryLike) -> Noted[P]:
+    try:
+        payload = model.model_validate(entry.payload)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "payload"
+        raise MalformedMessage(f"#{entry.seq} {entry.kind}: {place}: {first['msg']}") from error
+    return Noted(seq=entry.seq, actor=entry.actor, at=entry.at, payload=payload)
