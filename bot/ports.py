@@ -12,26 +12,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
+from playbooks.evidence.chain import LedgerEntry
 from playbooks.evidence.entries import Payload
 from playbooks.guiding.case import Case
 from playbooks.messages import JobRequest, NodeHello
 from playbooks.vocabulary import JobKind
 
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A ledger entry as stored; satisfies `playbooks.guiding.case.EntryLike`."""
-
-    incident: str
-    seq: int
-    previous: str
-    hash: str
-    kind: str
-    actor: str
-    """`user:U123`, `node:gpu-a1`, `bot`."""
-    at: datetime
-    payload: dict[str, Any]
-    artifacts: tuple[str, ...]
+Entry = LedgerEntry
+"""A ledger entry as stored: the same value that a bundle is read into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +176,7 @@ class Writing(Reading, Protocol):
         ...
 
     def open_incident(self, *, channel: str, owner: str, payload: Payload, at: datetime, language: str) -> Incident:
-        """Make the incident with its first entry `incident:opened`, the parent outbox row and its id `INC-0001`…"""
+        """Make the incident with its first entry `incident:opened`, the parent outbox row and its id `INC-0001`, counted on."""
         ...
 
     def append(

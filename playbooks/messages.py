@@ -9,11 +9,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
+from playbooks.evidence.signing import Envelope as Envelope  # noqa: PLC0414  # re-exported: the envelope of all of these
 from playbooks.judging.baseline import Baseline, Change, FixedSample
 from playbooks.judging.finding import Finding
-from playbooks.vocabulary import FieldStatus, JobKind, JobOutcome, Outcome, Stage
+from playbooks.reading.fields import FieldValue as FieldValue  # noqa: PLC0414  # re-exported: readers and rules share it
+from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
 
 SCHEMA = 1
 TASK_JOB = "baseline.job"
@@ -29,20 +31,6 @@ class Message(BaseModel):
     """Base of all bodies: unknown keys are kept out of the way, so that a newer sender still parses."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class Envelope(BaseModel):
-    """`{schema, key_id, body, signature}`; signature over the RFC 8785 bytes of `{schema, key_id, body}`, base64.
-
-    `body.type` names the body's model, so that no body can be replayed as another kind.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
-    schema_: int = Field(alias="schema")
-    key_id: str
-    """`bot` or `node:<name>`."""
-    body: dict[str, Any]
-    signature: str
 
 
 class StageLimit(Message):
@@ -124,16 +112,6 @@ class ArtifactRef(Message):
     redactions: int = 0
     dropped_bytes: int = 0
     """Bytes left out of the middle because the spool is bounded; 0 = complete."""
-
-
-class FieldValue(Message):
-    """One fingerprint field (R3.3). `value` is JSON without floats."""
-
-    status: FieldStatus
-    value: Any = None
-    source: str = ""
-    unit: str | None = None
-    detail: str = ""
 
 
 class FingerprintFacts(Message):
