@@ -1,0 +1,171 @@
+"""Evidence replies of freeze and boundary: opening, answers, jobs, scene, fingerprint, driver verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bot.blocks import findings
+from bot.blocks.reply import Reply
+from bot.blocks.terms import DRIVER_VERDICTS, JOB_OUTCOMES, JOBS
+from bot.blocks.texts import Mrkdwn, Translate, code, code_block, cut, esc, joined, short
+from playbooks.evidence import entries as e
+from playbooks.guiding.case import Case
+from playbooks.judging.finding import Finding
+from playbooks.vocabulary import DriverVerdict, FieldStatus
+
+_SHOWN = (
+    "driver.loaded",
+    "gpu.count",
+    "gpu.0.name",
+    "cuda.runtime",
+    "vllm.version",
+    "torch.version",
+    "image.reference",
+    "image.digest",
+    "python.version",
+    "kernel.release",
+    "os.release",
+    "cpu.model",
+)
+_MOST_LINES = 4
+
+
+def opened(payload: e.IncidentOpened, _case: Case, _: Translate) -> Reply:
+    """Say what fails, where, and with which command, in the opener's words."""
+    lines = [
+        esc(payload.what_fails),
+        _("Node: {node} · playbook {playbook}", node=payload.node or _("none named"), playbook=payload.playbook),
+    ]
+    if payload.command:
+        lines.append(code_block(payload.command, max_lines=8, max_chars=1200))
+    return Reply(
+        _("Opened: {title}", title=payload.title),
+        tuple(lines),
+        footer=(_("playbook {digest}", digest=short(payload.playbook_sha256)),),
+    )
+
+
+def answered(payload: e.AnswerRecorded, _case: Case, _: Translate) -> Reply:
+    """Show a person's answer."""
+    note = (esc(payload.note),) if payload.note else ()
+    return Reply(_("Answer to {item}: {value}", item=payload.item, value=cut(payload.value, 600)), note)
+
+
+def job_requested(payload: e.JobRequested, _case: Case, _: Translate) -> Reply:
+    """Say that a job was asked for."""
+    what = _(JOBS[payload.job_kind])
+    if payload.attempt is not None:
+        what = _("{what} {n}", what=what, n=payload.attempt)
+    return Reply(_("Asked of {node}: {what}", node=payload.node, what=what))
+
+
+def job_ended(payload: e.JobEnded, _case: Case, _: Translate) -> Reply:
+    """Say that a job ended without facts, and why."""
+    what = _(JOBS[payload.job_kind])
+    if payload.attempt is not None:
+        what = _("{what} {n}", what=what, n=payload.attempt)
+    return Reply(
+        _("No result: {what} - {outcome}", what=what, outcome=_(JOB_OUTCOMES[payload.outcome])), (esc(payload.detail),)
+    )
+
+
+def scene(payload: e.SceneCollected, _case: Case, _: Translate) -> Reply:
+    """List what was saved and what could not be read; both are facts."""
+    missing = [f"{role} ({why})" for role, why in sorted(payload.missing.items())]
+    lines = [_("Saved: {roles}.", roles=", ".join(sorted(payload.saved)) or _("nothing"))]
+    if missing:
+        lines.append(_("Could not be read: {roles}.", roles=cut("; ".join(missing), 800)))
+    if payload.finding:
+        found = Finding.model_validate(payload.finding)
+        lines += [_("In its log: {verdict}.", verdict=findings.headline(found, _)), findings.first_failure(found, _)]
+    return Reply(
+        _(
+            "Scene of {node} saved: {n} files, {m} not readable",
+            node=payload.node,
+            n=len(payload.saved),
+            m=len(missing),
+        ),
+        tuple(lines),
+        footer=(_("redacted: {n} values", n=payload.redactions),) if payload.redactions else (),
+    )
+
+
+def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Reply:
+    """Show the fields a decision rests on, each disagreement of host and container, and what moved."""
+    host, container = payload.facts.get("host", {}), payload.facts.get("container", {})
+    lines = [*_sides(host, container, _)]
+    lines += [
+        _("Disagreement: {text}", text=str(found.get("text", found.get("rule", ""))))
+        for found in payload.disagreements[:_MOST_LINES]
+    ]
+    if len(payload.disagreements) > _MOST_LINES:
+        lines.append(_("… and {n} more disagreements.", n=len(payload.disagreements) - _MOST_LINES))
+    first = len(case.fingerprints) <= 1
+    if payload.moved:
+        lines.append(_("Moved since the last reading: {what}", what=cut("; ".join(payload.moved), 800)))
+    elif not first:
+        lines.append(_("Nothing moved since the last reading."))
+    read = sum(1 for value in [*host.values(), *container.values()] if _status(value) == FieldStatus.OK)
+    total = len(host) + len(container)
+    if payload.disagreements:
+        title = _(
+            "Fingerprint of {node}: host and container disagree in {n} points",
+            node=payload.node,
+            n=len(payload.disagreements),
+        )
+    elif payload.moved:
+        title = _("Fingerprint of {node}: {n} variables moved", node=payload.node, n=len(payload.moved))
+    else:
+        title = _("Fingerprint of {node} read", node=payload.node)
+    return Reply(
+        title,
+        tuple(lines),
+        footer=(
+            _("{read} of {total} fields read", read=read, total=total),
+            _("stable part {digest}", digest=short(payload.stable_sha256)),
+        ),
+    )
+
+
+def boundary(payload: e.BoundaryJudged, _case: Case, _: Translate) -> Reply:
+    """Give the driver verdict with its grounds, and other boundary findings."""
+    titles = {
+        DriverVerdict.SUPPORTED: _("Boundary: the loaded driver supports this image"),
+        DriverVerdict.COMPAT_ONLY: _("Boundary: this driver runs the image through the compatibility package only"),
+        DriverVerdict.BLOCKED: _("Boundary *blocked*: this driver cannot run this image"),
+        DriverVerdict.UNKNOWN: _("Boundary: cannot tell yet"),
+    }
+    lines = [esc(ground) for ground in payload.grounds[:_MOST_LINES]]
+    lines += [_("Also: {text}", text=str(found.get("text", ""))) for found in payload.findings[:_MOST_LINES]]
+    if payload.verdict is DriverVerdict.BLOCKED:
+        lines.append(_("Lower context length or concurrency does not help here."))
+    return Reply(
+        Mrkdwn(titles[payload.verdict].replace("*", "")),
+        tuple(lines),
+        footer=(
+            _("rule {rule}", rule=payload.rule),
+            _("boundaries {snapshot}, checked {days} days ago", snapshot=payload.snapshot, days=payload.age_days),
+            _("verdict: {verdict}", verdict=_(DRIVER_VERDICTS[payload.verdict])),
+        ),
+    )
+
+
+def _sides(host: dict[str, Any], container: dict[str, Any], _: Translate) -> list[Mrkdwn]:
+    shown = []
+    for name, side in ((_("Host"), host), (_("Container"), container)):
+        values = [Mrkdwn(f"{esc(key)} {code(_value(side[key], _), limit=80)}") for key in _SHOWN if key in side]
+        if values:
+            shown.append(_("{side}: {values}", side=name, values=joined(values, ", ")))
+    return shown
+
+
+def _value(field: Any, _: Translate) -> str:
+    if not isinstance(field, dict):
+        return str(field)
+    if _status(field) == FieldStatus.OK:
+        return f"{field.get('value')}{' ' + field['unit'] if field.get('unit') else ''}"
+    return str(field.get("status", "?"))
+
+
+def _status(field: Any) -> str:
+    return str(field.get("status", "")) if isinstance(field, dict) else ""

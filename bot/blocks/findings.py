@@ -1,0 +1,82 @@
+"""How a finding of the analyser reads: headline, first failure, symptoms set aside, next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bot.blocks.classes import HEADLINES, OOM_CLASSES
+from bot.blocks.terms import DECISIONS, STAGES
+from bot.blocks.texts import Mrkdwn, Translate, code, joined
+from playbooks.judging.finding import Finding
+from playbooks.vocabulary import ErrorClass, Stage
+
+
+def headline(finding: Finding, _: Translate) -> Mrkdwn:
+    """Say the verdict first, and what it is not where the last line would mislead."""
+    verdict = _(HEADLINES[finding.error_class])
+    if shown_oom(finding):
+        return _("{verdict} - not an out-of-memory problem", verdict=verdict)
+    return verdict
+
+
+def shown_oom(finding: Finding) -> bool:
+    """Whether an out-of-memory line stands in the log and is only a symptom."""
+    return finding.error_class not in OOM_CLASSES and any(s.error_class in OOM_CLASSES for s in finding.symptoms)
+
+
+def first_failure(finding: Finding, _: Translate) -> Mrkdwn:
+    """Say where the first failure stands: stage, line, text, ranks."""
+    if finding.error_class is ErrorClass.NONE:
+        return _("Reached: {stage}.", stage=_(STAGES[finding.reached]))
+    where = (
+        _("line {line} of {lines}", line=finding.root_line, lines=finding.lines)
+        if finding.root_line is not None and finding.lines
+        else _("line {line}", line=finding.root_line)
+        if finding.root_line is not None
+        else _("no line of the log says it")
+    )
+    text = code(finding.root_text) if finding.root_text else Mrkdwn("")
+    stage = (
+        _("{stage} failed", stage=_(STAGES[finding.stage])) if finding.stage is not Stage.NONE else _("Stage unknown")
+    )
+    said = _("{stage}: {where}{text}", stage=_cap(stage), where=where, text=Mrkdwn(f" {text}" if text else ""))
+    return joined([said, _("on {ranks}", ranks=ranks(finding.ranks)) if finding.ranks else Mrkdwn("")], " ")
+
+
+def ranks(names: tuple[str, ...]) -> str:
+    """Name at most four processes, then a count."""
+    return ", ".join(names[:4]) + (f" +{len(names) - 4}" if len(names) > 4 else "")
+
+
+def reached(finding: Finding, _: Translate) -> Mrkdwn:
+    """Say how far the launch came."""
+    if finding.reached is Stage.NONE:
+        return _("Reached: nothing is seen complete in this log.")
+    return _("Reached: {stage}.", stage=_(STAGES[finding.reached]))
+
+
+def symptoms(finding: Finding, _: Translate, *, most: int = 2) -> Iterable[Mrkdwn]:
+    """Name what was set aside, memory lines first, each with why."""
+    ordered = sorted(finding.symptoms, key=lambda s: s.error_class not in OOM_CLASSES)
+    for symptom in ordered[:most]:
+        yield _(
+            "Set aside: {where} {text} - {why}",
+            where=_("line {line}", line=symptom.line) if symptom.line is not None else _("a later line"),
+            text=code(symptom.text or symptom.error_class, limit=120),
+            why=symptom.why,
+        )
+    if len(ordered) > most:
+        yield _("Set aside besides: {n} later lines.", n=len(ordered) - most)
+
+
+def next_step(finding: Finding, _: Translate) -> Mrkdwn:
+    """Say what to look at next, or which way it points."""
+    if finding.next_check:
+        return _("*Next:* {what}", what=finding.next_check)
+    if finding.decision is not None:
+        return _("*Next:* this points to: {decision}.", decision=_(DECISIONS[finding.decision]))
+    return Mrkdwn("")
+
+
+def _cap(text: Mrkdwn) -> Mrkdwn:
+    return Mrkdwn(text[:1].upper() + text[1:])

@@ -1,0 +1,242 @@
+"""Modals: open, answer, attempt with the diff, decision, and the ones that ask for a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from bot.blocks.elements import Block, Ref, context, modal, option, sections, select_input, text_input
+from bot.blocks.evidence_launches import change_line
+from bot.blocks.texts import Mrkdwn, Translate, code_block, cut, esc, joined, short
+from playbooks.evidence import entries as e
+from playbooks.guiding.case import Noted
+
+if TYPE_CHECKING:
+    from playbooks.guiding.checklist import Item
+
+
+def open_incident(
+    channel: str,
+    nodes: Sequence[str],
+    playbooks: Sequence[str],
+    _: Translate,
+    *,
+    playbook: str,
+    log: str = "",
+    title: str = "",
+) -> Block:
+    """Ask for what is needed to open a case; everything but the title may be left open."""
+    blocks = [
+        text_input("title", _.plain("What is it about?"), initial=title, placeholder=_.plain("Kimi K3 does not start")),
+    ]
+    if nodes:
+        blocks.append(
+            select_input("node", _.plain("Node"), [option(n, n) for n in nodes], initial=nodes[0], optional=True)
+        )
+    blocks += [
+        text_input(
+            "what_fails",
+            _.plain("What fails, since when, how often?"),
+            multiline=True,
+            optional=True,
+            placeholder=_.plain("In your words: last good start, what was changed since, by whom"),
+        ),
+        text_input(
+            "command",
+            _.plain("Launch command"),
+            multiline=True,
+            optional=True,
+            hint=_.plain(
+                "docker run …, vllm serve …, a compose service, or the container's argv as JSON. Secrets are removed before anything is stored."
+            ),
+        ),
+    ]
+    if len(playbooks) > 1:
+        blocks.append(
+            select_input("playbook", _.plain("Playbook"), [option(n, n) for n in playbooks], initial=playbook)
+        )
+    blocks.append(
+        context(_("The log you analysed is recorded as the first attempt."))
+        if log
+        else context(
+            _("Logs: drop the files into the thread once it is open. A paste field holds 3,000 characters only.")
+        )
+    )
+    return modal(
+        callback="open_incident",
+        metadata=str(Ref(channel, log)),
+        title=_.plain("Open a case"),
+        blocks=blocks,
+        submit=_.plain("Open"),
+        close=_.plain("Cancel"),
+    )
+
+
+def answer(incident: str, item: Item, _: Translate) -> Block:
+    """Ask one checklist item, with why it matters and how to get the value."""
+    lines = [
+        _("*{label}*", label=_(item.label)),
+        _("Why: {why}", why=_(item.why)) if item.why else Mrkdwn(""),
+        _("How: {how}", how=_(item.how)) if item.how else Mrkdwn(""),
+    ]
+    return modal(
+        callback="answer",
+        metadata=str(Ref(incident, item.id)),
+        title=_.plain("Answer"),
+        blocks=[
+            *sections(lines),
+            text_input(
+                "value",
+                _.plain("Your answer"),
+                multiline=True,
+                initial=item.value or "",
+                hint=_.plain("A value with your name goes into the record. “Nobody knows” is an answer too."),
+            ),
+            text_input("note", _.plain("Note"), optional=True),
+        ],
+        submit=_.plain("Record"),
+        close=_.plain("Cancel"),
+    )
+
+
+def attempt(
+    incident: str, frozen: Noted[e.BaselineFrozen] | None, command: str, _: Translate, *, attempts_so_far: int
+) -> Block:
+    """Ask how to run: the frozen command as it is, or with one change."""
+    blocks: list[Block] = []
+    if frozen is None:
+        blocks += sections(
+            [_("*No baseline is frozen yet.* From this command I derive the minimal one and freeze it.")]
+        )
+        blocks.append(text_input("command", _.plain("Launch command"), multiline=True, initial=command))
+    else:
+        argv = " ".join(str(part) for part in frozen.payload.baseline.get("argv", []))
+        lines = [
+            _(
+                "Baseline {digest} (#{seq}), attempts so far: {n}",
+                digest=short(frozen.payload.digest),
+                seq=frozen.seq,
+                n=attempts_so_far,
+            ),
+            code_block(argv, max_lines=10, max_chars=1200),
+            change_line(frozen.payload.change, _) if frozen.payload.change else Mrkdwn(""),
+        ]
+        blocks += sections(lines)
+        blocks.append(
+            text_input(
+                "command",
+                _.plain("Changed command - leave empty to repeat the baseline"),
+                multiline=True,
+                optional=True,
+                hint=_.plain(
+                    "At most one thing may differ from the baseline; I show the difference and refuse a second one."
+                ),
+            )
+        )
+        blocks.append(text_input("reason", _.plain("Why this change, and what do you expect?"), optional=True))
+    runs = [option(_.plain("2 attempts, one after the other"), "2"), option(_.plain("1 attempt"), "1")]
+    blocks.append(
+        select_input(
+            "runs", _.plain("Attempts"), runs, initial="2", hint=_.plain("A score needs two attempts of one baseline.")
+        )
+    )
+    return modal(
+        callback="attempt",
+        metadata=str(Ref(incident, "launch")),
+        title=_.plain("Run attempts"),
+        blocks=blocks,
+        submit=_.plain("Run"),
+        close=_.plain("Cancel"),
+    )
+
+
+def review(incident: str, proposal: Noted[e.DecisionProposed], _: Translate) -> Block:
+    """Show the whole proposal and take the decision."""
+    said = proposal.payload
+    lines = [
+        Mrkdwn(f"*#{proposal.seq} · {esc(cut(said.headline, 300))}*"),
+        *_list(_("Because"), said.reasons),
+        *_list(_("Would change it"), said.would_change),
+        *_list(_("Not concluded"), said.not_concluded),
+        _("Rule {rule} · evidence {numbers}", rule=said.rule, numbers=", ".join(f"#{n}" for n in said.evidence) or "-"),
+    ]
+    choices = [option(_.plain("Approve"), "approve"), option(_.plain("Reject"), "reject")]
+    return modal(
+        callback="judge",
+        metadata=str(Ref(incident, str(proposal.seq))),
+        title=_.plain("Decision"),
+        blocks=[
+            *sections(lines),
+            select_input("choice", _.plain("Your decision"), choices),
+            text_input(
+                "reason", _.plain("Reason"), multiline=True, optional=True, hint=_.plain("Needed for a rejection.")
+            ),
+        ],
+        submit=_.plain("Record"),
+        close=_.plain("Cancel"),
+    )
+
+
+def reason(callback: str, ref: Ref, title: str, explain: Mrkdwn, submit: str, _: Translate) -> Block:
+    """Ask for the reason of a rejection, a skipped phase or a closing."""
+    return modal(
+        callback=callback,
+        metadata=str(ref),
+        title=title,
+        blocks=[*sections([explain]), text_input("reason", _.plain("Reason"), multiline=True)],
+        submit=submit,
+        close=_.plain("Cancel"),
+    )
+
+
+def hand_over(incident: str, _: Translate) -> Block:
+    """Ask for the next owner."""
+    pick: Block = {
+        "type": "input",
+        "block_id": "owner",
+        "optional": False,
+        "label": {"type": "plain_text", "text": _.plain("New owner")},
+        "element": {"type": "users_select", "action_id": "value"},
+    }
+    return modal(
+        callback="hand_over",
+        metadata=str(Ref(incident, "owner")),
+        title=_.plain("Hand over"),
+        blocks=[pick],
+        submit=_.plain("Hand over"),
+        close=_.plain("Cancel"),
+    )
+
+
+def analyse(channel: str, _: Translate) -> Block:
+    """Ask for a pasted log."""
+    return modal(
+        callback="analyse",
+        metadata=str(Ref(channel, "analyse")),
+        title=_.plain("Analyse a log"),
+        blocks=[
+            text_input(
+                "log",
+                _.plain("Log"),
+                multiline=True,
+                hint=_.plain(
+                    "3,000 characters at most. Longer logs: drop the file into a channel I am in, or a direct message."
+                ),
+            )
+        ],
+        submit=_.plain("Analyse"),
+        close=_.plain("Cancel"),
+    )
+
+
+def message(title: str, text: Mrkdwn, _: Translate) -> Block:
+    """Show a text where a modal was expected: what went wrong, in words."""
+    return modal(
+        callback="closed", metadata="", title=title, blocks=sections([text]), submit=None, close=_.plain("Close")
+    )
+
+
+def _list(title: Mrkdwn, parts: Sequence[str]) -> list[Mrkdwn]:
+    return (
+        [joined([Mrkdwn(f"*{title}*"), *(Mrkdwn(f"• {esc(cut(part, 400))}") for part in parts[:8])])] if parts else []
+    )

@@ -1,0 +1,214 @@
+"""Answers to help, status, next, nodes and the home tab."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from bot.blocks.dashboard import Dashboard, dashboard, step_buttons, step_text
+from bot.blocks.elements import Block, Message, actions, sections
+from bot.blocks.limits import fit
+from bot.blocks.terms import PHASES
+from bot.blocks.texts import Mrkdwn, Translate, cut, esc, joined, when
+from playbooks.vocabulary import Phase
+
+if TYPE_CHECKING:
+    from playbooks.guiding.checklist import Item
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCase:
+    """One line of a list of cases."""
+
+    incident: str
+    title: str
+    phase: Phase
+    waiting: str
+    link: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """One line of the list of nodes."""
+
+    name: str
+    heard_at: datetime | None
+    silent: bool
+    version: str = ""
+    gpus: int = 0
+    engines: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    holder: str | None = None
+
+
+def help_text(_: Translate) -> Message:
+    """Say what can be done here, the quick win first."""
+    lines = [
+        _(
+            "*Drop or paste a log* here, in a thread, or in a direct message: I answer with the first failure, why, and the next step. No case needed."
+        ),
+        _("`/baseline open` opens a case and its thread · `status` · `nodes` · `analyze` · `help`"),
+        _(
+            "In the thread, mention me with `status`, `next`, `run`, `score`, `decide`, `export`, `close` or `help`, drop the logs of attempts, or press the buttons."
+        ),
+        _("A log dropped into a case's thread is a recorded attempt; two attempts of one baseline get a score."),
+    ]
+    return fit(
+        Message(
+            _("What I can do: analyse a dropped log, or lead a failing launch to one stable first failure."),
+            tuple(
+                sections(
+                    [
+                        _(
+                            "*Baseline* leads a failing vLLM launch to one stable first failure, and from there to a decision."
+                        ),
+                        *lines,
+                    ]
+                )
+            ),
+        )
+    )
+
+
+def cases(found: Sequence[OpenCase], _: Translate) -> Message:
+    """List the open cases."""
+    if not found:
+        return fit(
+            Message(
+                _("No open case here."),
+                tuple(
+                    sections(
+                        [
+                            _("*No open case here.*"),
+                            _("Open one with `/baseline open`, or drop a log to have it looked at."),
+                        ]
+                    )
+                ),
+            )
+        )
+    title = _("{n} open cases", n=len(found))
+    return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), *(_case_line(one, _) for one in found[:15])]))))
+
+
+def _case_line(one: OpenCase, _: Translate) -> Mrkdwn:
+    name = Mrkdwn(f"<{one.link}|{one.incident}>") if one.link else Mrkdwn(one.incident)
+    return _(
+        "{name} · {title} - {phase}: {waiting}",
+        name=name,
+        title=cut(one.title, 80),
+        phase=_(PHASES[one.phase]),
+        waiting=_(one.waiting),
+    )
+
+
+def status(view: Dashboard, items: Sequence[Item], gate_open: Sequence[str], _: Translate) -> Message:
+    """Say where the case stands, and what is open in this phase."""
+    base = dashboard(view, _)
+    open_items = [item for item in items if item.state == "open" and item.phase == view.case.phase]
+    lines = [_item_line(item, _) for item in open_items[:8]]
+    if lines:
+        lines.insert(0, _("*Open in this phase:*"))
+    if gate_open:
+        lines.append(_("*Open at the gate:* {items}", items=joined([_(text) for text in gate_open[:10]], "; ")))
+    blocks = [block for block in base.blocks if block["type"] != "actions"]
+    return fit(
+        Message(
+            base.text, (*blocks, *sections(lines), *actions(step_buttons(view.incident, view.step, view.step_label, _)))
+        )
+    )
+
+
+def _item_line(item: Item, _: Translate) -> Mrkdwn:
+    how = _(" - {how}", how=_(item.how)) if item.how else Mrkdwn("")
+    return Mrkdwn(f"• {_(item.label)}{how}")
+
+
+def nodes(found: Sequence[NodeLine], _: Translate) -> Message:
+    """List the nodes: heard when, what they have, who holds them."""
+    if not found:
+        return fit(
+            Message(
+                _("No node is set up."),
+                tuple(
+                    sections(
+                        [
+                            _("*No node is set up.*"),
+                            _(
+                                "The operator names nodes in BASELINE_NODES and starts `baseline worker --node NAME` there. Logs can be analysed without a node."
+                            ),
+                        ]
+                    )
+                ),
+            )
+        )
+    title = _("{n} nodes", n=len(found))
+    return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), *(_node_line(one, _) for one in found[:20])]))))
+
+
+def _node_line(one: NodeLine, _: Translate) -> Mrkdwn:
+    if one.heard_at is None:
+        return _("*{name}*: never heard of - is its worker running?", name=one.name)
+    state = _("silent since {when}", when=when(one.heard_at)) if one.silent else _("answers")
+    parts = [
+        _("*{name}*: {state}", name=one.name, state=state),
+        _("worker {version}", version=one.version) if one.version else Mrkdwn(""),
+        _("{n} GPUs", n=one.gpus) if one.gpus else _("no GPU"),
+        _("engines: {engines}", engines=", ".join(one.engines)) if one.engines else Mrkdwn(""),
+        _("held: {held}", held="; ".join(one.held)) if one.held else Mrkdwn(""),
+        _("in use by {incident}", incident=one.holder) if one.holder else Mrkdwn(""),
+    ]
+    return joined(parts, " · ")
+
+
+def home(mine: Sequence[OpenCase], waiting: Sequence[OpenCase], found: Sequence[NodeLine], _: Translate) -> Block:
+    """Return the home view: my cases, approvals that wait, nodes."""
+    blocks: list[Block] = []
+    for title, listed in ((_("*My open cases*"), mine), (_("*Decisions waiting for an approver*"), waiting)):
+        blocks += sections([title, *([_case_line(one, _) for one in listed[:10]] or [_("None.")])])
+    blocks += sections([_("*Nodes*"), *([_node_line(one, _) for one in found[:10]] or [_("None.")])])
+    blocks += sections(
+        [_("Drop a log into a direct message with me: I answer with the first failure and the next step.")]
+    )
+    return {"type": "home", "blocks": blocks}
+
+
+def step(view: Dashboard, _: Translate) -> Message:
+    """Answer "what now?"."""
+    title = _("Next: {step}", step=step_text(view.step, view.step_label, _))
+    lines = [
+        Mrkdwn(f"*{title}*"),
+        _("Why: {why}", why=_(view.step.why)) if view.step.why else Mrkdwn(""),
+        _("How: {how}", how=_(view.step.how)) if view.step.how else Mrkdwn(""),
+    ]
+    return fit(Message(title, (*sections(lines), *actions(step_buttons(view.incident, view.step, view.step_label, _)))))
+
+
+def score(view: Dashboard, _: Translate) -> Message:
+    """Answer "score": the newest one in words, or what it needs."""
+    if not view.case.scores:
+        return fit(
+            Message(
+                _("No score yet."),
+                tuple(
+                    sections(
+                        [
+                            _(
+                                "*No score yet.* It needs two attempts of one baseline; there are {n}.",
+                                n=len(view.case.attempts),
+                            )
+                        ]
+                    )
+                ),
+            )
+        )
+    last = view.case.scores[-1]
+    title = _(
+        "Score {score} for attempts {a} and {b} (#{seq})",
+        score=last.payload.score if last.payload.score is not None else _("none"),
+        a=last.payload.earlier,
+        b=last.payload.later,
+        seq=last.seq,
+    )
+    return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), esc(last.payload.why)]))))

@@ -1,0 +1,117 @@
+"""Texts: catalogue look-up by English source text, and escaping of everything that is inserted.
+
+`Translate` is safe by default: a value that is not `Mrkdwn` is escaped, so a traceback cannot ping a channel.
+Catalogues lie in `locale/<language>.po`; a text that is missing there is shown in English.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
+
+from babel.messages.pofile import read_po
+
+LANGUAGES = ("en", "zh-Hans", "zh-Hant")
+_BACKTICKS = re.compile(r"`+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+class Mrkdwn(str):
+    """Text that may be shown as it is: a source text, or something escaped already."""
+
+    __slots__ = ()
+
+
+def esc(text: object) -> Mrkdwn:
+    """Escape what Slack reads as markup, and drop control characters; identifiers and log text go through here."""
+    if isinstance(text, Mrkdwn):
+        return text
+    plain = _CONTROL.sub("", str(text))
+    return Mrkdwn(plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut text to at most `limit` characters, with an ellipsis where something is missing."""
+    return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
+
+
+def code(text: object, *, limit: int = 300) -> Mrkdwn:
+    """Show log text or an identifier as code in one line; a backtick inside cannot end it."""
+    one_line = " ".join(_BACKTICKS.sub("'", _CONTROL.sub("", str(text))).split())
+    return Mrkdwn(f"`{esc(cut(one_line, limit))}`") if one_line else Mrkdwn("`…`")
+
+
+def code_block(text: str, *, max_lines: int = 8, max_chars: int = 1800) -> Mrkdwn:
+    """Show log lines as a block of code, cut in lines and characters."""
+    rows = _CONTROL.sub("", _BACKTICKS.sub("'", text.replace("\r", ""))).strip("\n").split("\n")
+    shown = [cut(row.rstrip(), 300) for row in rows[:max_lines]]
+    if len(rows) > max_lines:
+        shown.append("…")
+    return Mrkdwn(f"```\n{cut(esc(chr(10).join(shown)), max_chars)}\n```")
+
+
+def short(digest: str | None) -> Mrkdwn:
+    """Show a digest by its first eight digits."""
+    return Mrkdwn(f"`{esc(digest[:8])}…`") if digest else Mrkdwn("`-`")
+
+
+def person(actor: str) -> Mrkdwn:
+    """Name an actor of the ledger: a person as mention, a node or the bot by name."""
+    kind, _, name = actor.partition(":")
+    if kind == "user" and re.fullmatch(r"[A-Z0-9]{2,24}", name):
+        return Mrkdwn(f"<@{name}>")
+    return esc(name or kind)
+
+
+def when(at: datetime) -> Mrkdwn:
+    """Show a time in UTC, and in the reader's own time where the client can."""
+    utc = at.astimezone(UTC)
+    return Mrkdwn(f"{utc:%H:%M} UTC (<!date^{int(utc.timestamp())}^{{date_num}} {{time}}|{utc:%Y-%m-%d %H:%M} UTC>)")
+
+
+def joined(parts: list[Mrkdwn] | tuple[Mrkdwn, ...], separator: str = "\n") -> Mrkdwn:
+    """Join safe texts, leaving out the empty ones."""
+    return Mrkdwn(separator.join(part for part in parts if part))
+
+
+class Translate:
+    """Looks texts up in one language and fills in values, escaping them."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language if language in LANGUAGES else "en"
+        self._texts = _catalogue(self.language)
+
+    def __call__(self, source: str, /, **values: object) -> Mrkdwn:
+        """Return the text for mrkdwn: values are escaped unless they are `Mrkdwn`."""
+        text = self._texts.get(source, source)
+        return Mrkdwn(text.format(**{name: esc(value) for name, value in values.items()}) if values else text)
+
+    def plain(self, source: str, /, **values: object) -> str:
+        """Return the text for plain_text elements (buttons, titles), where Slack reads no markup."""
+        text = self._texts.get(source, source)
+        return text.format(**values) if values else text
+
+
+def N_(source: str) -> str:  # noqa: N802 - gettext's own name for "translated later", known to the extractor
+    """Mark a text of a table for the catalogue."""
+    return source
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def translator(language: str) -> Translate:
+    """Return the translator of a language; an unknown one reads English."""
+    return Translate(language)
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _catalogue(language: str) -> dict[str, str]:
+    if language == "en":
+        return {}
+    source = files("bot.blocks").joinpath("locale", f"{language}.po")
+    if not source.is_file():
+        return {}
+    catalogue = read_po(BytesIO(source.read_bytes()))
+    return {str(m.id): str(m.string) for m in catalogue if m.id and m.string and not m.fuzzy}
