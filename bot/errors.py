@@ -19,7 +19,19 @@
     │   ├── SlackRefusedContent      Slack does not accept what was to be said
     │   └── SlackRefused             Slack refuses for good: archived, not there, not allowed
     ├── FileNotReadable              a file dropped in Slack could not be read; the message says why
-    └── Refused                      a flow does not do what was asked, and says why to the asker; nothing was recorded
+    ├── Refused                      a flow does not do what was asked, and says why to the asker; nothing was recorded
+    ├── QueueError                   a job could not be handed to the broker; it stays recorded and is sent again
+    │   └── BrokerUnavailable        the broker does not answer
+    ├── NodeRefused                  what a node sent is refused; the message says what was expected
+    │   ├── NotThatNode              the message is about another node's job, or of a node nobody enrolled
+    │   ├── ClockApart               the node's clock is too far off the bot's
+    │   ├── Replayed                 an older message of its kind than one that was taken already
+    │   └── StaleFence               the job's lease is no longer this worker's
+    ├── JobNotAsked                  a job is not asked for; nothing was recorded
+    │   ├── NodeUnknown              nobody enrolled a node of that name
+    │   ├── NodeSilent               the node has not been heard of lately
+    │   └── NodeHeld                 another job or incident holds the node's GPUs; the message names it
+    └── InvalidSettings              a setting cannot be used; the message names it and the expected form
 
 A launch that fails is data, never an exception. `docs/errors.md` shows the same tree; a test compares them.
 """
@@ -140,15 +152,27 @@ class ClockApart(NodeRefused):
 
 
 class Replayed(NodeRefused):
-    """The same signed message came before."""
+    """An older message of its kind than one that was taken already."""
 
 
 class StaleFence(NodeRefused):
     """The job's lease is no longer this worker's."""
 
 
-class NodeSilent(BotError):
-    """The node has not been heard of lately; nothing was sent to it."""
+class JobNotAsked(BotError):
+    """A job is not asked for; nothing was recorded. The message is fit for the thread."""
+
+
+class NodeUnknown(JobNotAsked):
+    """Nobody enrolled a node of that name."""
+
+
+class NodeSilent(JobNotAsked):
+    """The node has not been heard of lately."""
+
+
+class NodeHeld(JobNotAsked):
+    """Another job or incident holds the node's GPUs; the message names it."""
 
 
 class InvalidSettings(BotError):
