@@ -1,0 +1,247 @@
+"""What comes next in a case: one step, why, and how; the checklist itself is `items`.
+
+Goes layer by layer, for each opens the next: freeze, boundary, launch, fixed request, decision. A job is proposed before a
+question, for it costs nobody's time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from playbooks.evidence import entries as e
+from playbooks.guiding import seen
+from playbooks.guiding.case import Case, Noted
+from playbooks.guiding.gate import evaluate
+from playbooks.guiding.items import Item, items, open_items
+from playbooks.guiding.playbook import NOT_CARRIED_OUT, Playbook
+from playbooks.vocabulary import DecisionKind, JobKind, Outcome, Phase
+
+__all__ = ["Item", "NextStep", "items", "next_step"]
+
+ROUNDS_BEFORE_ISOLATION = 2
+"""Scores below 2 in a row after which more rounds are no answer (R11.4); one may be chance."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """The one thing to do now. `item` is a checklist item to answer, `job` the job to ask for."""
+
+    kind: Literal["answer", "job", "decide", "approve", "wait", "request", "close"]
+    text: str
+    why: str = ""
+    how: str = ""
+    item: str | None = None
+    job: JobKind | None = None
+
+
+def next_step(case: Case, playbook: Playbook) -> NextStep:
+    """Return the one step that comes next."""
+    if case.closed is not None:
+        return NextStep("close", "This case is closed.", how="Open a new one with /baseline open.")
+    if running := seen.running_jobs(case):
+        return _wait(running[0])
+    proposal = seen.standing_proposal(case)
+    if proposal is not None and proposal.payload.kind is not DecisionKind.HOLD:
+        return _approve(proposal)
+    approved = seen.approved_proposal(case)
+    if approved is not None and approved.seq > case.newest_report:
+        return _carry_out(approved, case)
+    layers = (_freeze, _boundary, _launch, _regression)
+    return next((step for layer in layers if (step := layer(case, playbook)) is not None), _decide())
+
+
+def _wait(job: Noted[e.JobRequested]) -> NextStep:
+    kind = job.payload.job_kind
+    return NextStep("wait", f"Waiting for {job.payload.node}: {kind.value}.", why=f"Asked for in #{job.seq}.", job=kind)
+
+
+def _approve(proposal: Noted[e.DecisionProposed]) -> NextStep:
+    return NextStep(
+        "approve",
+        f"The proposed decision #{proposal.seq} waits for an approver: {proposal.payload.headline}",
+        why="A second person decides. A newer report makes the proposal void.",
+        how="An approver who is neither the proposer nor the owner presses Approve.",
+        item="approve",
+    )
+
+
+def _decide() -> NextStep:
+    return NextStep(
+        "decide",
+        "Propose a decision from what is known.",
+        why="It names its rule, its reasons, what would change it, and what is missing.",
+        how="Press Propose.",
+        item="propose",
+    )
+
+
+_FREEZES_AGAIN = frozenset({DecisionKind.FIX_CONFIG, DecisionKind.REPLACE_IMAGE, DecisionKind.REBUILD_IMAGE})
+_RUNS_AGAIN = frozenset(
+    {
+        DecisionKind.FIX_FILES,
+        DecisionKind.FIX_CONTAINER_RUNTIME,
+        DecisionKind.FIX_COMMUNICATION,
+        DecisionKind.FIX_CAPACITY,
+        DecisionKind.FIX_HARDWARE,
+    }
+)
+
+
+def _carry_out(approved: Noted[e.DecisionProposed], case: Case) -> NextStep:
+    """What follows an approved decision that no newer report has overtaken."""
+    kind, headline = approved.payload.kind, approved.payload.headline
+    if case.opened.payload.node is not None:
+        if kind in _FREEZES_AGAIN or kind is DecisionKind.ROLL_BACK:
+            if case.baselines and case.baselines[-1].seq > approved.seq:
+                return _run("The changed baseline is frozen: run it twice.", "Score it like any other baseline.")
+            return NextStep(
+                "answer",
+                f"Approved: {headline} Freeze the changed command as the next baseline.",
+                why="One variable changes, everything else stands still.",
+                how="Give the one change: name, value, why, and what is expected of it.",
+                item="minimal-command",
+            )
+        if kind in _RUNS_AGAIN:
+            return _run(
+                f"Approved: {headline} Carry it out, then run again.",
+                "The repair is the one change of the next attempt; nothing else moves.",
+            )
+    return NextStep(
+        "close",
+        f"Approved: {headline} Export the bundle, carry it out, and close the case.",
+        why=NOT_CARRIED_OUT if kind is DecisionKind.UPGRADE_DRIVER else "The record holds what has to be known.",
+        how="Press Export, then Close.",
+    )
+
+
+def _run(text: str, why: str) -> NextStep:
+    return NextStep("job", text, why=why, how="Press Run.", item="two-attempts", job=JobKind.LAUNCH)
+
+
+def _past(case: Case, phase: Phase) -> bool:
+    order = list(Phase)
+    return order.index(case.phase) > order.index(phase)
+
+
+def _ask(item: Item) -> NextStep:
+    return NextStep("answer", item.label, why=item.why, how=item.how, item=item.id)
+
+
+def _freeze(case: Case, playbook: Playbook) -> NextStep | None:
+    if _past(case, Phase.FREEZE):
+        return None
+    left = open_items(case, playbook, Phase.FREEZE)
+    for item in left:
+        step = playbook.step(item.id)
+        if step is not None and step.kind.job is not None and not item.answerable:
+            return NextStep("job", item.label, why=item.why, how=item.how, item=item.id, job=step.kind.job)
+    return _ask(left[0]) if left else None
+
+
+def _boundary(case: Case, playbook: Playbook) -> NextStep | None:
+    if _past(case, Phase.BOUNDARY):
+        return None
+    left = open_items(case, playbook, Phase.BOUNDARY)
+    if not left:
+        return None
+    if case.boundary is not None and all(item.id == "driver-verdict" for item in left):
+        return _decide()
+    if case.opened.payload.node is None:
+        return None
+    item = left[0]
+    if seen.tried(case, JobKind.FINGERPRINT, after=case.opened.seq) and seen.container_read(case) is not None:
+        return _decide()
+    return NextStep("job", item.label, why=item.why, how=item.how, item=item.id, job=JobKind.FINGERPRINT)
+
+
+def _launch(case: Case, playbook: Playbook) -> NextStep | None:
+    if _past(case, Phase.LAUNCH):
+        return None
+    if not case.baselines and not case.attempts:
+        step = playbook.step("minimal-command")
+        return None if step is None else _ask(next(i for i in items(case, playbook) if i.id == step.id))
+    newest = seen.newest_attempt(case)
+    if newest is None or (case.baselines and case.baselines[-1].payload.digest != newest.payload.baseline_digest):
+        return _attempt(case, "First attempt of this baseline.", "What fails first, in which stage?")
+    score = seen.newest_score(case)
+    if score is None or score.payload.score is None:
+        return _attempt(case, "Once more, with nothing changed.", "One result may be chance; two of them get a score.")
+    if score.payload.score < 2:
+        return _unstable(case, newest.seq, score)
+    if newest.payload.outcome is not Outcome.READY:
+        return _decide()
+    return _gate(case, playbook)
+
+
+def _attempt(case: Case, text: str, why: str) -> NextStep:
+    if case.opened.payload.node is not None:
+        return _run(text, why)
+    return NextStep("answer", text, why=why, how="Drop the complete log of that attempt here.", item="two-attempts")
+
+
+def _unstable(case: Case, attempt_seq: int, score: Noted[e.ScoreGiven]) -> NextStep:
+    newest = case.attempts[-1].payload.baseline_digest
+    low = [n for n in seen.scores_of(case, newest) if n.payload.score is not None and n.payload.score < 2]
+    if len(low) >= ROUNDS_BEFORE_ISOLATION:
+        return _decide()
+    look = (
+        "Look for leftovers and shared resources first."
+        if score.payload.score == 1
+        else "Freeze again: loaded driver, GPUs in the container, image tag, shared memory, RDMA permission, scheduling."
+    )
+    if case.opened.payload.node is not None and not any(n.seq > attempt_seq for n in case.fingerprints):
+        return NextStep(
+            "job",
+            f"Score {score.payload.score}: {look}",
+            why=score.payload.why,
+            how="Run the fingerprint; it names what moved.",
+            job=JobKind.FINGERPRINT,
+        )
+    return _attempt(case, "Once more, with nothing changed.", f"Score {score.payload.score} (#{score.seq}): {look}")
+
+
+def _gate(case: Case, playbook: Playbook) -> NextStep | None:
+    for item in evaluate(case, playbook).items:
+        if not item.closed:
+            return NextStep(
+                "answer" if item.item is not None else "job",
+                f"Gate item {item.no} is open: {item.text}.",
+                why="Any open item refuses the next stage.",
+                how=item.how,
+                item=item.item,
+                job=None if item.item is not None else JobKind.LAUNCH,
+            )
+    return None
+
+
+def _regression(case: Case, playbook: Playbook) -> NextStep | None:
+    del playbook
+    newest = seen.newest_attempt(case)
+    if _past(case, Phase.REGRESSION) or newest is None or newest.payload.outcome is not Outcome.READY:
+        return None
+    last = case.requests[-1] if case.requests else None
+    if last is not None and last.payload.attempt == newest.payload.attempt:
+        if last.payload.verdict == "stable":
+            return NextStep(
+                "close",
+                f"The fixed request completes repeatedly (#{last.seq}). Export the bundle, or close the case.",
+                why=f"The next layer is one feature at a time. {NOT_CARRIED_OUT}",
+                how="Press Export, then Close.",
+            )
+        if last.payload.verdict in {"failed", "unstable"}:
+            return _decide()
+    if case.opened.payload.node is None:
+        return None
+    if seen.held_attempt(case) is None:
+        return _run(
+            "No engine is held: start it again, and keep it.", "The fixed request goes to the attempt's engine."
+        )
+    return NextStep(
+        "request",
+        "Send the fixed request, several runs.",
+        why="One success is never stable; no real traffic before this.",
+        how="Press Run.",
+        item="fixed-request",
+        job=JobKind.REQUEST,
+    )
