@@ -334,6 +334,14 @@ class ArtifactOffer(Message):
     at: datetime
 
 
+class EngineEnd(Message):
+    """A held engine that ended otherwise than by its own death."""
+
+    engine: HeldEngine
+    how: Literal["stopped", "expired", "replaced"]
+    detail: str = ""
+
+
 class NodeHello(Message):
     """`POST /nodes/{name}/hello`, every 30 s and at start."""
 
@@ -349,6 +357,8 @@ class NodeHello(Message):
     running: tuple[str, ...] = ()
     lost: tuple[HeldEngine, ...] = ()
     """Held engines found dead since the last hello."""
+    ended: tuple[EngineEnd, ...] = ()
+    """Held engines that were ended since the last hello; told again until a hello is answered."""
     at: datetime
 
 
