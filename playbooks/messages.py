@@ -69,6 +69,8 @@ class LaunchParams(Message):
     """Of `launch`. The engine is held after readiness until `hold_s` is over (the policy caps it); 0 = stopped at once."""
 
     hold_s: int = 0
+    repeat: int = 0
+    """Further attempts of the same baseline; the bot asks for the next one when this one was observed."""
 
 
 class RequestParams(Message):
@@ -232,11 +234,16 @@ class SweepFacts(Message):
 
 
 class Claim(Message):
-    """`POST /jobs/{id}/claim`: may this job start?"""
+    """`POST /jobs/{id}/claim`: may this job start?
+
+    `nonce` is made once per delivery of a job and the same when an unanswered claim is asked again, so that a lost answer
+    is told from a second worker; without it `at` stands in.
+    """
 
     type: Literal["claim"] = "claim"
     job_id: str
     node: str
+    nonce: str = ""
     at: datetime
 
 
@@ -370,6 +377,15 @@ class HelloReply(Message):
     bot_time: datetime
     known: bool = True
     detail: str = ""
+
+
+class IncidentQuery(Message):
+    """`GET /incidents/{id}` by a node: in header `Baseline-Envelope`, as the offer of an artifact."""
+
+    type: Literal["incident_query"] = "incident_query"
+    incident: str
+    node: str
+    at: datetime
 
 
 class Refusal(Message):

@@ -7,7 +7,7 @@ bounded in number and time and raises `StoreUnavailable` in words when the store
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
@@ -78,8 +78,8 @@ class Services:
     definitions: Definitions
     signing_key: SigningKey
     """The bot's key: signs jobs, answers to nodes, and bundles."""
-    node_keys: dict[str, PublicKey]
-    """Enrolled nodes that have a key; read with `node_key`."""
+    node_keys: Mapping[str, PublicKey]
+    """Public keys of the enrolled nodes, by node name; a node without a key is refused."""
     nodes: tuple[str, ...]
     """Names of the nodes of BASELINE_NODES, in that order."""
     run: FlowRunner
