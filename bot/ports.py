@@ -158,6 +158,14 @@ class Reading(Protocol):
         """Return rows oldest first, due or not; `kinds` None = all of them (each sender reads its own)."""
         ...
 
+    def due_messages(self, *, now: datetime, limit: int = 50) -> list[OutboxRow]:
+        """Return what may be sent to Slack now: of each thread its oldest open row, and what waits for nobody."""
+        ...
+
+    def next_due_at(self) -> datetime | None:
+        """Return when the earliest open outbox row may go out; None when none is open."""
+        ...
+
     def due_jobs(self, *, now: datetime, limit: int = 50) -> list[OutboxRow]:
         """Return the job rows that may be published now, oldest first."""
         ...
