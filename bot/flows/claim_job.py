@@ -1,0 +1,85 @@
+"""Answer a node's claim: may this job start, and with which fencing number?
+
+One transaction takes the node's lease and marks the job, so of two claims one is granted. The same claim asked again (its
+answer was lost) gets the same answer.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+from bot.flows.held_engines import holder_of
+from bot.flows.job_access import lock_job_of
+from bot.ports import JobState
+from playbooks.messages import ClaimReply
+from playbooks.vocabulary import JobOutcome
+
+if TYPE_CHECKING:
+    from bot.flows.services import Services
+    from bot.ports import Job, Writing
+    from playbooks.messages import Claim
+
+Reason = Literal["granted", "cancelled", "held", "expired", "finished", "unknown_job", "wrong_node"]
+
+
+def claim_job(services: Services, claim: Claim) -> ClaimReply:
+    """Decide on a claim.
+
+    Raises:
+        UnknownJob: no job of that id.
+        NotThatNode: the job is another node's.
+    """
+    now = services.clock.now()
+    with services.store.write() as tx:
+        job = lock_job_of(tx, claim.job_id, claim.node)
+        reply = _decide(tx, job, claim, now)
+    if reply.granted:
+        services.nudge()
+    return reply
+
+
+def _decide(tx: Writing, job: Job, claim: Claim, now: datetime) -> ClaimReply:
+    key = f"claim:{job.id}:{claim.nonce or claim.at.isoformat()}"
+    is_new = tx.first_time(key, at=now)
+    match job.state:
+        case JobState.ENDED if job.outcome == JobOutcome.CANCELLED.value:
+            return _no(job, "cancelled", f"cancelled by {job.cancelled_by or 'the bot'}", now)
+        case JobState.ENDED:
+            return _no(job, "finished", f"this job has ended: {job.outcome}", now)
+        case JobState.CANCELLING:
+            return _no(job, "cancelled", f"cancelled by {job.cancelled_by or 'the bot'}", now)
+        case JobState.CLAIMED if not is_new:
+            return _yes(job, now)
+        case JobState.CLAIMED:
+            return _no(job, "held", f"claimed already at {job.claimed_at:%H:%M:%S} UTC by another delivery", now)
+        case JobState.WANTED:
+            return _first_claim(tx, job, now)
+
+
+def _first_claim(tx: Writing, job: Job, now: datetime) -> ClaimReply:
+    if now > job.not_after:
+        return _no(job, "expired", f"was to start before {job.not_after:%H:%M:%S} UTC", now)
+    incident = tx.incident(job.incident)
+    if incident is None or incident.case.closed is not None:
+        return _no(job, "cancelled", f"{job.incident} is closed", now)
+    fence: int | None = None
+    if job.kind.loads_gpu:
+        holder = holder_of(tx, job.node, incident=job.incident, now=now, job_id=job.id)
+        if holder is not None:
+            return _no(job, "held", f"{job.node} {holder}", now)
+        lease = tx.take_lease(job.node, incident=job.incident, job_id=job.id, at=now)
+        if lease is None:
+            return _no(job, "held", f"{job.node} was taken by another job at this moment", now)
+        fence = lease.fence
+    claimed = tx.update_job(job.id, state=JobState.CLAIMED, claimed_at=now, last_heard_at=now, fence=fence)
+    tx.want_dashboard(job.incident)
+    return _yes(claimed, now)
+
+
+def _yes(job: Job, now: datetime) -> ClaimReply:
+    return ClaimReply(job_id=job.id, granted=True, fence=job.fence, reason="granted", bot_time=now)
+
+
+def _no(job: Job, reason: Reason, detail: str, now: datetime) -> ClaimReply:
+    return ClaimReply(job_id=job.id, granted=False, reason=reason, detail=detail, bot_time=now)

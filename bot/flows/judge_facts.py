@@ -1,0 +1,184 @@
+"""Judge the facts of a report by its kind: each becomes the node's entry and, where there is a rule, the bot's verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
+
+from pydantic import ValidationError
+
+from bot.flows.held_engines import still_held
+from bot.flows.judge_launch import judge_launch, read_log
+from bot.flows.judged import Context, Judged
+from playbooks.errors import MalformedMessage
+from playbooks.evidence.entries import (
+    BoundaryJudged,
+    FingerprintRecorded,
+    HeldEnded,
+    JobEnded,
+    Payload,
+    RequestRecorded,
+    SceneCollected,
+)
+from playbooks.judging import boundary, consistency, regression
+from playbooks.messages import (
+    CollectFacts,
+    FingerprintFacts,
+    Message,
+    RequestFacts,
+    StopParams,
+    SweepFacts,
+)
+from playbooks.vocabulary import JobKind, JobOutcome
+
+if TYPE_CHECKING:
+    from bot.flows.services import Services
+    from bot.ports import Job
+    from playbooks.messages import JobReport
+
+F = TypeVar("F", bound=Message)
+
+
+def judge_facts(services: Services, context: Context) -> Judged:
+    """Say what the facts of a report that is `done` come to.
+
+    Raises:
+        MalformedMessage: the facts are not of the kind's form.
+        LogWanted: a log's bytes are needed first.
+    """
+    match context.job.kind:
+        case JobKind.LAUNCH:
+            return judge_launch(services, context)
+        case JobKind.FINGERPRINT:
+            return _fingerprint(services, context)
+        case JobKind.COLLECT:
+            return _scene(services, context)
+        case JobKind.REQUEST:
+            return _requests(context)
+        case JobKind.STOP | JobKind.SWEEP:
+            return _ended_things(context)
+        case JobKind.LADDER | JobKind.CACHE_PROBE | JobKind.FEATURE_PROBE:
+            return Judged(entries=(_job_ended(context.job, "facts are kept; this version has no rule for them"),))
+        case _ as never:
+            assert_never(never)
+
+
+def _fingerprint(services: Services, context: Context) -> Judged:
+    job = context.job
+    facts = _read(FingerprintFacts, context.report)
+    before = next((f for f in reversed(context.case.fingerprints) if f.payload.node == job.node), None)
+    moved: tuple[str, ...] = ()
+    if before is not None:
+        earlier = FingerprintFacts.model_validate(before.payload.facts)
+        moved = (
+            *consistency.drift(earlier.host, facts.host),
+            *consistency.drift(earlier.container, facts.container),
+        )
+    recorded = FingerprintRecorded(
+        job_id=job.id,
+        node=job.node,
+        facts=facts.model_dump(mode="json"),
+        stable_sha256=consistency.stable_digest(facts.host, facts.container),
+        disagreements=[_plain(found) for found in consistency.compare(facts.host, facts.container)],
+        moved=list(moved),
+    )
+    boundaries = services.definitions.boundaries()
+    verdict = boundary.judge(boundary.facts_from(facts), boundaries, context.now.date())
+    judged = BoundaryJudged(
+        verdict=verdict.verdict,
+        grounds=list(verdict.grounds),
+        rule=verdict.rule,
+        snapshot=verdict.snapshot,
+        age_days=verdict.age_days,
+        findings=[_plain(found) for found in verdict.findings],
+    )
+    return Judged(entries=(recorded, judged))
+
+
+def _scene(services: Services, context: Context) -> Judged:
+    facts = _read(CollectFacts, context.report)
+    catalogue = services.definitions.signatures()
+    finding = facts.finding
+    log = facts.saved.get("log")
+    if finding is not None and not context.report.catalogue == finding.catalogue == catalogue.digest:
+        finding = None
+    if finding is None and log is not None:
+        finding = read_log(services, log, catalogue)
+    return Judged(
+        entries=(
+            SceneCollected(
+                job_id=context.job.id,
+                node=context.job.node,
+                saved=facts.saved,
+                missing=facts.missing,
+                container={name: value.model_dump(mode="json") for name, value in facts.container.items()},
+                redactions=facts.redactions,
+                finding=None if finding is None else finding.model_dump(mode="json"),
+            ),
+        )
+    )
+
+
+def _requests(context: Context) -> Judged:
+    facts = _read(RequestFacts, context.report)
+    verdict, why = regression.judge(facts.runs)
+    entries: list[Payload] = [
+        RequestRecorded(
+            job_id=context.job.id,
+            attempt=facts.target_attempt,
+            runs=[run.model_dump(mode="json") for run in facts.runs],
+            complete=sum(run.complete for run in facts.runs),
+            of=len(facts.runs),
+            verdict=verdict,
+            why=why,
+        )
+    ]
+    if not facts.engine_alive:
+        entries += _held_ended(context, facts.target_attempt, "died", "not alive after the requests")
+    return Judged(entries=tuple(entries))
+
+
+def _ended_things(context: Context) -> Judged:
+    facts = _read(SweepFacts, context.report)
+    params = StopParams.model_validate(context.job.request.params)
+    said = [f"ended: {', '.join(facts.ended)}" if facts.ended else "nothing was left to end"]
+    if facts.spared:
+        said.append(f"spared: {', '.join(facts.spared)}")
+    if facts.failed:
+        said.append(f"could not be ended: {', '.join(facts.failed)}")
+    entries: list[Payload] = [_job_ended(context.job, "; ".join(said))]
+    if params.attempt is not None and not facts.failed:
+        entries += _held_ended(context, params.attempt, "stopped", f"asked by {context.job.request.requested_by}")
+    return Judged(entries=tuple(entries))
+
+
+def _held_ended(context: Context, attempt: int, how: Any, detail: str) -> list[Payload]:
+    held = [noted for noted, _until in still_held(context.case, None) if noted.payload.attempt == attempt]
+    return [HeldEnded(attempt=attempt, how=how, detail=detail)] if held else []
+
+
+def _job_ended(job: Job, detail: str) -> JobEnded:
+    return JobEnded(
+        job_id=job.id, job_kind=job.kind, outcome=JobOutcome.DONE, detail=detail, attempt=job.request.attempt
+    )
+
+
+def _read(model: type[F], report: JobReport) -> F:
+    try:
+        return model.model_validate(report.facts)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        raise MalformedMessage(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """Return a frozen value of the core as JSON."""
+    from dataclasses import asdict, is_dataclass
+
+    if is_dataclass(value) and not isinstance(value, type):
+        return {key: _json(part) for key, part in asdict(value).items()}
+    dumped: dict[str, Any] = value.model_dump(mode="json")
+    return dumped
+
+
+def _json(part: Any) -> Any:
+    return list(part) if isinstance(part, tuple) else part

@@ -1,0 +1,286 @@
+"""Judge a launch: its first failure, what moved since the attempt before, and how stable the failure is.
+
+The node's live finding is adopted when it was judged by this bot's own catalogue; else the stored log is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from bot.errors import JobNotAsked
+from bot.flows.held_engines import still_held
+from bot.flows.judged import Context, Judged, LogFile
+from bot.flows.request_job import Wish, add_job
+from bot.ports import OutboxKind
+from playbooks.errors import BaselineMismatch, MalformedMessage
+from playbooks.evidence.entries import AttemptRecorded, HeldEnded, Payload, ScoreGiven
+from playbooks.judging.baseline_diff import diff
+from playbooks.judging.finding import Finding
+from playbooks.judging.first_failure import analyse, analyse_text
+from playbooks.judging.stability import Observed, score
+from playbooks.messages import JobReport, LaunchFacts, LaunchParams
+from playbooks.vocabulary import ErrorClass, Outcome
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from bot.flows.judged import FollowUp
+    from bot.flows.services import Services
+    from bot.ports import Job, Writing
+    from playbooks.guiding.case import Case, Noted
+    from playbooks.judging.baseline import Baseline
+    from playbooks.judging.signature_catalogue import Catalogue
+
+
+
+class LogWanted(Exception):  # noqa: N818 - says the condition; not an error: the node is asked for the bytes
+    """The log has to be read before the report can be judged, and its bytes are not here yet."""
+
+    def __init__(self, sha256: str) -> None:
+        super().__init__(f"send the log {sha256[:12]} first: it is judged here, by this bot's catalogue")
+        self.sha256 = sha256
+
+
+def judge_launch(services: Services, context: Context) -> Judged:
+    """Say what a launch showed.
+
+    Raises:
+        MalformedMessage: the facts are not those of a launch.
+        LogWanted: the log's bytes are needed first.
+    """
+    job, report = context.job, context.report
+    facts = read_launch(report)
+    if job.request.attempt is None or job.request.baseline is None:
+        raise MalformedMessage("a launch without attempt or baseline")
+    catalogue = services.definitions.signatures()
+    finding = _finding(services, facts, report.catalogue, catalogue)
+    before = _attempt_before(context.case)
+    moved = _moved(services, context, facts, before)
+    attempt = _attempt(job, report, facts, finding, moved)
+    entries: list[Payload] = [attempt]
+    if before is not None and before.payload.baseline_digest == attempt.baseline_digest:
+        entries.append(_score(services, before.payload, attempt, catalogue, moved))
+    entries += [
+        HeldEnded(
+            attempt=noted.payload.attempt, how="replaced", detail=f"attempt {attempt.attempt} took the node"
+        )
+        for noted, _until in still_held(context.case, None)
+        if noted.payload.node == job.node
+    ]
+    return Judged(entries=tuple(entries), log=_log(report, facts, attempt), follow_ups=_follow_ups(job, attempt))
+
+
+def read_launch(report: JobReport) -> LaunchFacts:
+    """Read a launch's facts.
+
+    Raises:
+        MalformedMessage: they are not of that form.
+    """
+    try:
+        return LaunchFacts.model_validate(report.facts)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        raise MalformedMessage(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def read_log(services: Services, sha256: str, catalogue: Catalogue, **known: object) -> Finding:
+    """Analyse a stored log.
+
+    Raises:
+        LogWanted: its bytes are not stored.
+    """
+    if not services.artifacts.has(sha256):
+        raise LogWanted(sha256)
+    with services.artifacts.open(sha256) as chunks:
+        return analyse(_lines(chunks), catalogue, **known)
+
+
+def _finding(services: Services, facts: LaunchFacts, theirs: str, catalogue: Catalogue) -> Finding:
+    if facts.finding is not None and theirs == catalogue.digest == facts.finding.catalogue:
+        finding = facts.finding
+    elif facts.log_sha256 is not None:
+        known = {"exit_code": facts.exit_code, "oom_killed": facts.oom_killed}
+        finding = read_log(services, facts.log_sha256, catalogue, **known)
+    else:
+        finding = analyse_text(
+            facts.state_error or "", catalogue, exit_code=facts.exit_code, oom_killed=facts.oom_killed
+        )
+    return _at_limit(facts, finding)
+
+
+def _at_limit(facts: LaunchFacts, finding: Finding) -> Finding:
+    """A launch that a limit ended is a failure of that stage, also when nothing in its log says so."""
+    if facts.outcome is not Outcome.STOPPED_BY_LIMIT or facts.limit is None:
+        return finding
+    if finding.error_class not in {ErrorClass.NONE, ErrorClass.UNKNOWN}:
+        return finding
+    kind = {"silence": "was silent for", "total": "took longer than", "job": "ran into the job's limit of"}
+    why = f"stopped by a limit: {facts.limit.stage.value} {kind[facts.limit.kind]} {facts.limit.limit_s} s"
+    return finding.model_copy(
+        update={"stage": facts.limit.stage, "error_class": ErrorClass.UNKNOWN, "why": why, "confidence": "unsure"}
+    )
+
+
+def _attempt_before(case: Case) -> Noted[AttemptRecorded] | None:
+    return case.attempts[-1] if case.attempts else None
+
+
+def _attempt(
+    job: Job, report: JobReport, facts: LaunchFacts, finding: Finding, moved: list[str]
+) -> AttemptRecorded:
+    baseline, number = job.request.baseline, job.request.attempt
+    if baseline is None or number is None:
+        raise MalformedMessage("a launch without attempt or baseline")
+    name = next((ref.name for ref in report.artifacts if ref.sha256 == facts.log_sha256), "")
+    return AttemptRecorded(
+        attempt=number,
+        baseline_digest=baseline.digest,
+        origin="observed",
+        outcome=facts.outcome,
+        finding=finding.model_dump(mode="json"),
+        job_id=job.id,
+        node=report.node,
+        log_sha256=facts.log_sha256,
+        log_name=name,
+        exit_code=facts.exit_code,
+        oom_killed=facts.oom_killed,
+        stopped_after_ms=None if facts.outcome is Outcome.READY else report.duration_ms,
+        ready_ms=facts.ready_ms,
+        stages=[span.model_dump(mode="json") for span in facts.stages],
+        limit=None if facts.limit is None else facts.limit.model_dump(mode="json"),
+        held_until=None if facts.held is None else facts.held.until.isoformat(),
+        tenants=list(facts.tenants),
+        left_behind=list(facts.left_behind),
+        changed=moved,
+        resolved_digest=None if facts.resolved is None else facts.resolved.digest,
+    )
+
+
+def _moved(
+    services: Services, context: Context, facts: LaunchFacts, before: Noted[AttemptRecorded] | None
+) -> list[str]:
+    """Name what differs from the attempt before: resolved baseline first, then fingerprints taken in between."""
+    if before is None:
+        return []
+    moved: list[str] = []
+    earlier = _resolved(services, context, before.payload)
+    if earlier is not None and facts.resolved is not None:
+        moved = [f"{v.name}: {_shown(v.before)} → {_shown(v.after)}" for v in diff(earlier, facts.resolved)]
+    for fingerprint in context.case.fingerprints:
+        if fingerprint.seq > before.seq and fingerprint.payload.node == context.job.node:
+            moved += [text for text in fingerprint.payload.moved if text not in moved]
+    return moved
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else str(value)
+
+
+def _resolved(services: Services, context: Context, attempt: AttemptRecorded) -> Baseline | None:
+    """Return the earlier attempt's baseline with the node's facts, from its report; None when it is not known."""
+    sha256 = context.reports.get(attempt.job_id or "")
+    if sha256 is None or not services.artifacts.has(sha256):
+        return None
+    return read_launch(JobReport.model_validate_json(services.artifacts.get(sha256))).resolved
+
+
+def _score(
+    services: Services, earlier: AttemptRecorded, later: AttemptRecorded, catalogue: Catalogue, moved: list[str]
+) -> ScoreGiven:
+    numbers = {"earlier": earlier.attempt, "later": later.attempt}
+    if moved:
+        why = f"something moved between the attempts, so they do not compare: {'; '.join(moved)}"
+        return ScoreGiven(**numbers, score=None, row="drift", why=why)
+    finding = Finding.model_validate(earlier.finding)
+    if finding.catalogue != catalogue.digest:
+        again = _judged_again(services, earlier, catalogue)
+        if again is None:
+            why = "the signatures changed in between, and the earlier log is not here to be judged again"
+            return ScoreGiven(**numbers, score=None, row="catalogue", why=why)
+        finding = again
+    try:
+        given = score(_observed(earlier, finding), _observed(later, Finding.model_validate(later.finding)))
+    except BaselineMismatch as error:
+        return ScoreGiven(**numbers, score=None, row="baseline", why=str(error))
+    return ScoreGiven(**numbers, score=given.score, row=given.row, why=given.why, one_cause=given.one_cause)
+
+
+def _judged_again(services: Services, attempt: AttemptRecorded, catalogue: Catalogue) -> Finding | None:
+    if attempt.log_sha256 is None or not services.artifacts.has(attempt.log_sha256):
+        return None
+    known = {"exit_code": attempt.exit_code, "oom_killed": attempt.oom_killed}
+    return read_log(services, attempt.log_sha256, catalogue, **known)
+
+
+def _observed(attempt: AttemptRecorded, finding: Finding) -> Observed:
+    return Observed(
+        baseline_digest=attempt.baseline_digest,
+        outcome=attempt.outcome,
+        finding=finding,
+        tenants=tuple(attempt.tenants),
+    )
+
+
+def _log(report: JobReport, facts: LaunchFacts, attempt: AttemptRecorded) -> LogFile | None:
+    if facts.log_sha256 is None:
+        return None
+    ref = next((ref for ref in report.artifacts if ref.sha256 == facts.log_sha256), None)
+    return log_file(attempt, redactions=0 if ref is None else ref.redactions)
+
+
+def log_file(attempt: AttemptRecorded, *, redactions: int) -> LogFile:
+    """Return how an attempt's log is shown in the thread."""
+    sha256 = attempt.log_sha256 or ""
+    redacted = f", redacted: {redactions}" if redactions else ""
+    return LogFile(
+        sha256=sha256,
+        name=attempt.log_name or f"attempt-{attempt.attempt}.log",
+        title=f"Attempt {attempt.attempt}: log{redacted} · sha256 {sha256[:12]}",
+    )
+
+
+def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
+    params = LaunchParams.model_validate(job.request.params)
+    if params.repeat <= 0 or attempt.outcome is Outcome.NOT_OBSERVED or job.cancelled_by is not None:
+        return ()
+
+    def again(tx: Writing, services: Services, now: datetime) -> None:
+        """Ask for the next attempt of the same baseline; a node that cannot take it up is named in the thread."""
+        request = job.request
+        try:
+            add_job(
+                tx,
+                services,
+                Wish(
+                    incident=job.incident,
+                    kind=job.kind,
+                    node=job.node,
+                    requested_by=request.requested_by,
+                    attempt=attempt.attempt + 1,
+                    baseline=request.baseline,
+                    params={**request.params, "repeat": params.repeat - 1},
+                    limits=request.limits,
+                    post=False,
+                ),
+                now=now,
+            )
+        except JobNotAsked as error:
+            text = f"Attempt {attempt.attempt + 1} was not asked for: {error}"
+            tx.enqueue(OutboxKind.NOTE, {"text": text, "blocks": []}, incident=job.incident, at=now)
+
+    return (again,)
+
+
+def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut a stream of bytes at LF; the last line may lack its end."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+    if rest:
+        yield rest
+
+

@@ -1,0 +1,78 @@
+"""Take a node's hello: it is alive, what it may do, what it holds - and what it no longer holds."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Literal
+
+from bot.errors import Replayed
+from bot.flows.held_engines import still_held
+from playbooks.evidence.entries import HeldEnded
+from playbooks.messages import HelloReply
+
+if TYPE_CHECKING:
+    from bot.flows.services import Services
+    from bot.ports import Writing
+    from playbooks.messages import NodeHello
+
+_SETTLED = timedelta(seconds=45)
+"""A hello may have been written before the launch's report was recorded; only an older entry is judged by it."""
+How = Literal["stopped", "expired", "replaced", "died"]
+
+
+def node_hello(services: Services, hello: NodeHello) -> HelloReply:
+    """Remember a hello, and record engines that ended.
+
+    Raises:
+        Replayed: an older hello than the newest one.
+    """
+    now = services.clock.now()
+    with services.store.write() as tx:
+        known = tx.node(hello.node)
+        if known is not None and known.hello is not None and hello.at < known.hello.at:
+            raise Replayed(f"expected a hello after {known.hello.at.isoformat()}, found {hello.at.isoformat()}")
+        tx.save_hello(hello, at=now)
+        ended = _told_ends(tx, hello, now) + _missing_ends(tx, hello, now)
+    services.nudge()
+    return HelloReply(node=hello.node, bot_time=now, detail="; ".join(ended))
+
+
+def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
+    """Record what the node says has ended."""
+    told: list[tuple[str, int, How, str]] = [
+        (held.incident, held.attempt, "died", f"{held.what} was found dead") for held in hello.lost
+    ]
+    told += [(end.engine.incident, end.engine.attempt, end.how, end.detail) for end in hello.ended]
+    return [
+        f"{incident} attempt {attempt} {how}"
+        for incident, attempt, how, detail in told
+        if _end(tx, incident, attempt, how, detail, node=hello.node, now=now)
+    ]
+
+
+def _missing_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
+    """Record engines that the record says are held and the node does not name any more."""
+    held = {(engine.incident, engine.attempt) for engine in hello.held}
+    found: list[str] = []
+    for incident in tx.incidents(open_only=True):
+        for noted, until in tuple(still_held(incident.case, None)):
+            key = (incident.id, noted.payload.attempt)
+            if noted.payload.node != hello.node or key in held or hello.at - noted.at < _SETTLED:
+                continue
+            how: How = "expired" if until <= now else "died"
+            if _end(tx, *key, how, f"{hello.node} does not hold it any more", node=hello.node, now=now):
+                found.append(f"{key[0]} attempt {key[1]} {how}")
+    return found
+
+
+def _end(tx: Writing, incident_id: str, attempt: int, how: How, detail: str, *, node: str, now: datetime) -> bool:
+    """Append that an engine ended, unless the record says so already or never held it."""
+    found = tx.incident(incident_id)
+    if found is None or found.case.closed is not None:
+        return False
+    locked = tx.lock(incident_id)
+    mine = [n for n, _ in still_held(locked.case, None) if n.payload.attempt == attempt and n.payload.node == node]
+    if not mine:
+        return False
+    tx.append(incident_id, HeldEnded(attempt=attempt, how=how, detail=detail), actor=f"node:{node}", at=now)
+    return True
