@@ -12,9 +12,10 @@ from typing import Literal
 from playbooks.evidence import entries as e
 from playbooks.guiding import seen
 from playbooks.guiding.case import Case, Noted
+from playbooks.guiding.decision import decide, facts_of
 from playbooks.guiding.gate import evaluate
-from playbooks.guiding.items import Item, items, open_items
-from playbooks.guiding.playbook import NOT_CARRIED_OUT, Playbook
+from playbooks.guiding.items import Item, items, may_answer, open_items
+from playbooks.guiding.playbook import NOT_CARRIED_OUT, Playbook, StepKind
 from playbooks.vocabulary import DecisionKind, JobKind, Outcome, Phase
 
 __all__ = ["Item", "NextStep", "items", "next_step"]
@@ -47,8 +48,10 @@ def next_step(case: Case, playbook: Playbook) -> NextStep:
     approved = seen.approved_proposal(case)
     if approved is not None and approved.seq > case.newest_report:
         return _carry_out(approved, case)
-    layers = (_freeze, _boundary, _launch, _regression)
-    return next((step for layer in layers if (step := layer(case, playbook)) is not None), _decide())
+    for layer in (_freeze, _boundary, _launch, _regression):
+        if (step := layer(case, playbook)) is not None:
+            return step
+    return _decide(case, playbook)
 
 
 def _wait(job: Noted[e.JobRequested]) -> NextStep:
@@ -66,11 +69,23 @@ def _approve(proposal: Noted[e.DecisionProposed]) -> NextStep:
     )
 
 
-def _decide() -> NextStep:
+def _decide(case: Case, playbook: Playbook) -> NextStep:
+    """Get what the decision lacks, cheapest first; else propose it."""
+    decision = decide(facts_of(case))
+    lacking = items(case, playbook) if decision.kind is DecisionKind.HOLD else ()
+    for text, wanted in zip(decision.missing, decision.missing_items, strict=True):
+        item = next((one for one in lacking if one.id == wanted and one.state == "open"), None)
+        step = playbook.step(wanted)
+        if item is None or step is None or not item.carried_out:
+            continue
+        if step.kind is StepKind.ANSWER:
+            return _ask(item)
+        if step.kind.job is not None and case.opened.payload.node is not None:
+            return NextStep("job", text, why=decision.headline, how=item.how, item=item.id, job=step.kind.job)
     return NextStep(
         "decide",
-        "Propose a decision from what is known.",
-        why="It names its rule, its reasons, what would change it, and what is missing.",
+        f"Propose: {decision.headline}",
+        why="It names its rule, its reasons, what would change it, and what it does not conclude.",
         how="Press Propose.",
         item="propose",
     )
@@ -146,12 +161,12 @@ def _boundary(case: Case, playbook: Playbook) -> NextStep | None:
     if not left:
         return None
     if case.boundary is not None and all(item.id == "driver-verdict" for item in left):
-        return _decide()
+        return _decide(case, playbook)
     if case.opened.payload.node is None:
         return None
     item = left[0]
     if seen.tried(case, JobKind.FINGERPRINT, after=case.opened.seq) and seen.container_read(case) is not None:
-        return _decide()
+        return _decide(case, playbook)
     return NextStep("job", item.label, why=item.why, how=item.how, item=item.id, job=JobKind.FINGERPRINT)
 
 
@@ -168,9 +183,9 @@ def _launch(case: Case, playbook: Playbook) -> NextStep | None:
     if score is None or score.payload.score is None:
         return _attempt(case, "Once more, with nothing changed.", "One result may be chance; two of them get a score.")
     if score.payload.score < 2:
-        return _unstable(case, newest.seq, score)
+        return _unstable(case, playbook, score)
     if newest.payload.outcome is not Outcome.READY:
-        return _decide()
+        return _decide(case, playbook)
     return _gate(case, playbook)
 
 
@@ -180,17 +195,15 @@ def _attempt(case: Case, text: str, why: str) -> NextStep:
     return NextStep("answer", text, why=why, how="Drop the complete log of that attempt here.", item="two-attempts")
 
 
-def _unstable(case: Case, attempt_seq: int, score: Noted[e.ScoreGiven]) -> NextStep:
-    newest = case.attempts[-1].payload.baseline_digest
-    low = [n for n in seen.scores_of(case, newest) if n.payload.score is not None and n.payload.score < 2]
-    if len(low) >= ROUNDS_BEFORE_ISOLATION:
-        return _decide()
+def _unstable(case: Case, playbook: Playbook, score: Noted[e.ScoreGiven]) -> NextStep:
+    if facts_of(case).unstable_scores >= ROUNDS_BEFORE_ISOLATION:
+        return _decide(case, playbook)
     look = (
         "Look for leftovers and shared resources first."
         if score.payload.score == 1
         else "Freeze again: loaded driver, GPUs in the container, image tag, shared memory, RDMA permission, scheduling."
     )
-    if case.opened.payload.node is not None and not any(n.seq > attempt_seq for n in case.fingerprints):
+    if case.opened.payload.node is not None and not any(n.seq > score.seq for n in case.fingerprints):
         return NextStep(
             "job",
             f"Score {score.payload.score}: {look}",
@@ -202,21 +215,19 @@ def _unstable(case: Case, attempt_seq: int, score: Noted[e.ScoreGiven]) -> NextS
 
 
 def _gate(case: Case, playbook: Playbook) -> NextStep | None:
-    for item in evaluate(case, playbook).items:
-        if not item.closed:
-            return NextStep(
-                "answer" if item.item is not None else "job",
-                f"Gate item {item.no} is open: {item.text}.",
-                why="Any open item refuses the next stage.",
-                how=item.how,
-                item=item.item,
-                job=None if item.item is not None else JobKind.LAUNCH,
-            )
-    return None
+    row = next((row for row in evaluate(case, playbook).items if not row.closed), None)
+    if row is None:
+        return None
+    text, why = f"Gate item {row.no} is open: {row.text}.", "Any open item refuses the next stage."
+    step = None if row.item is None else playbook.step(row.item)
+    if step is not None and may_answer(case, step):
+        return NextStep("answer", text, why=why, how=row.how, item=row.item)
+    if case.opened.payload.node is None or step is None:
+        return NextStep("answer", text, why=why, how=row.how, item=row.item or "minimal-command")
+    return NextStep("job", text, why=why, how=row.how, item=row.item, job=step.kind.job)
 
 
 def _regression(case: Case, playbook: Playbook) -> NextStep | None:
-    del playbook
     newest = seen.newest_attempt(case)
     if _past(case, Phase.REGRESSION) or newest is None or newest.payload.outcome is not Outcome.READY:
         return None
@@ -230,7 +241,7 @@ def _regression(case: Case, playbook: Playbook) -> NextStep | None:
                 how="Press Export, then Close.",
             )
         if last.payload.verdict in {"failed", "unstable"}:
-            return _decide()
+            return _decide(case, playbook)
     if case.opened.payload.node is None:
         return None
     if seen.held_attempt(case) is None:

@@ -6,11 +6,12 @@ person's value and name. Which item comes next is said by `checklist`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from playbooks.guiding import seen
 from playbooks.guiding.case import Case
+from playbooks.guiding.decision import decide, facts_of
 from playbooks.guiding.playbook import NOT_CARRIED_OUT, Playbook, Step, StepKind
 from playbooks.vocabulary import Phase
 
@@ -41,7 +42,18 @@ class Item:
 
 def items(case: Case, playbook: Playbook) -> tuple[Item, ...]:
     """Return all items in the playbook's order, each as the case stands."""
-    return tuple(_item(case, phase.id, step) for phase in playbook.phases for step in phase.steps)
+    listed = tuple(_item(case, phase.id, step) for phase in playbook.phases for step in phase.steps)
+    wanted = decide(facts_of(case)).missing_items
+    return tuple(_not_asked(item) if _is_idle(item, wanted) else item for item in listed)
+
+
+def _is_idle(item: Item, wanted: tuple[str, ...]) -> bool:
+    """Whether this is a question of the decision that the decision does not turn on now."""
+    return item.phase is Phase.DECISION and item.kind == "human" and item.state == "open" and item.id not in wanted
+
+
+def _not_asked(item: Item) -> Item:
+    return replace(item, state="not_needed", value="The decision does not turn on it as things stand.")
 
 
 def open_items(case: Case, playbook: Playbook, phase: Phase) -> tuple[Item, ...]:
