@@ -20,6 +20,7 @@
     │   └── SlackRefused             Slack refuses for good: archived, not there, not allowed
     ├── FileNotReadable              a file dropped in Slack could not be read; the message says why
     ├── Refused                      a flow does not do what was asked, and says why to the asker; nothing was recorded
+    ├── Repeated                     this delivery was taken already; nothing is done twice
     ├── QueueError                   a job could not be handed to the broker; it stays recorded and is sent again
     │   └── BrokerUnavailable        the broker does not answer
     ├── NodeRefused                  what a node sent is refused; the message says what was expected
@@ -129,6 +130,10 @@ class Refused(BotError):
         super().__init__(text)
         self.text = text
         self.blocks = blocks
+
+
+class Repeated(BotError):
+    """This delivery was taken already; nothing is done twice."""
 
 
 class QueueError(BotError):
