@@ -6,13 +6,15 @@ What a definition means is decided by the parser of its own package.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playbooks.errors import InvalidDefinition
+from playbooks.errors import InvalidDefinition, UnreadableInput
 
 if TYPE_CHECKING:
     from playbooks.guiding.playbook import Playbook
@@ -86,3 +88,17 @@ def load_playbook(name: str) -> Playbook:
     from playbooks.guiding.playbook import parse_playbook
 
     return parse_playbook(playbook_bytes(name), file=f"{name}.yaml")
+
+
+def read_input(path: Path) -> bytes:
+    """Return what a person handed in: a file, or standard input for `-`.
+
+    Raises:
+        UnreadableInput: there is no such file, or it may not be read.
+    """
+    if str(path) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror or error}") from error

@@ -134,7 +134,7 @@ def parse_facts(data: bytes, *, file: str) -> DecisionFacts:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         if first["type"] == "extra_forbidden":
-            raise InvalidDefinition(f"{file}: {place}: no such fact; `baseline rules --facts` lists them") from error
+            raise InvalidDefinition(f"{file}: {place}: no such fact; `baseline rules` lists them") from error
         raise InvalidDefinition(f"{file}: {place}: {first['msg']}, found {first['input']!r}") from error
 
 
