@@ -81,9 +81,7 @@ class Settings(BaseSettings):
     claim_within_s: int = Field(
         default=600, ge=10, description="Seconds after which a job that no node took up is given up, and said so."
     )
-    artifact_max_mb: int = Field(
-        default=256, ge=1, description="Largest artifact that a node may upload, in MiB."
-    )
+    artifact_max_mb: int = Field(default=256, ge=1, description="Largest artifact that a node may upload, in MiB.")
     api_docs: bool = Field(
         default=False, description="Serve the OpenAPI pages `/docs` and `/openapi.json`; for development."
     )
@@ -108,14 +106,16 @@ class Settings(BaseSettings):
     def _node_names(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for entry in value:
             name = entry.partition("=")[0]
-            if not name or set(name) - _NAME_CHARS:
+            if not valid_node_name(name):
                 raise ValueError(f"expected node names of a-z, 0-9, - and _, found {name!r}")
         return value
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        if self.slack_mode == "http" and self.slack_bot_token.get_secret_value() and not self._has(
-            self.slack_signing_secret
+        if (
+            self.slack_mode == "http"
+            and self.slack_bot_token.get_secret_value()
+            and not self._has(self.slack_signing_secret)
         ):
             raise ValueError("slack_mode http needs BASELINE_SLACK_SIGNING_SECRET: unsigned requests are refused")
         if self.slack_mode == "socket" and self._has(self.slack_bot_token) and not self._has(self.slack_app_token):
@@ -155,6 +155,11 @@ class Settings(BaseSettings):
         if self.slack_api_url == SLACK_API_URL:
             return frozenset({"slack.com", "files.slack.com"})
         return frozenset({urlsplit(self.slack_api_url).netloc})
+
+
+def valid_node_name(name: str) -> bool:
+    """Whether a node may be called so: the name is part of queue and file names."""
+    return bool(name) and not set(name) - _NAME_CHARS
 
 
 def read_settings() -> Settings:

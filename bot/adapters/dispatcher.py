@@ -6,9 +6,6 @@ several bots one publishes, by lease; the job's id makes a second delivery harml
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 import threading
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
@@ -40,16 +37,18 @@ log = structlog.get_logger(__name__)
 class Queue(Protocol):
     """What carries jobs; the adapter is `bot.adapters.celery_queue`."""
 
-    def publish(self, request: JobRequest, envelope: Envelope, *, now: datetime) -> None: ...
+    def publish(self, request: JobRequest, envelope: Envelope, *, now: datetime) -> None:
+        """Publish a job. Raises: BrokerUnavailable."""
+        ...
 
 
 class Dispatcher:
     """Publishes jobs from a thread of its own; `nudge` wakes it after a commit."""
 
-    def __init__(self, services: Services, queue: Queue) -> None:
+    def __init__(self, services: Services, queue: Queue, *, holder: str) -> None:
         self._services = services
         self._queue = queue
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._holder = holder
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None

@@ -40,6 +40,7 @@ def cancel_job(services: Services, job_id: str, *, by: str, reason: str = "") ->
             raise UnknownJob(f"no job {job_id}")
         tx.lock(found.incident)
         job = tx.lock_job(job_id)
+        done = Cancelled.TOLD
         match job.state:
             case JobState.ENDED:
                 return Cancelled.TOO_LATE
@@ -48,11 +49,8 @@ def cancel_job(services: Services, job_id: str, *, by: str, reason: str = "") ->
             case JobState.CLAIMED:
                 tx.update_job(job_id, state=JobState.CANCELLING, cancelled_by=by)
                 tx.want_dashboard(job.incident)
-                done = Cancelled.TOLD
             case JobState.WANTED:
-                tx.update_job(
-                    job_id, state=JobState.ENDED, cancelled_by=by, outcome=JobOutcome.CANCELLED.value
-                )
+                tx.update_job(job_id, state=JobState.ENDED, cancelled_by=by, outcome=JobOutcome.CANCELLED.value)
                 tx.append(
                     job.incident,
                     JobEnded(

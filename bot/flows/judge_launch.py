@@ -5,22 +5,22 @@ The node's live finding is adopted when it was judged by this bot's own catalogu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from playbooks.judging.baseline_diff import diff
+from playbooks.judging.first_failure import analyse, analyse_text
 from pydantic import ValidationError
 
 from bot.errors import JobNotAsked
 from bot.flows.held_engines import still_held
 from bot.flows.judged import Context, Judged, LogFile
 from bot.flows.request_job import Wish, add_job
+from bot.flows.score_attempts import score_against_previous
+from bot.flows.take_log import lines_of
 from bot.ports import OutboxKind
-from playbooks.errors import BaselineMismatch, MalformedMessage
-from playbooks.evidence.entries import AttemptRecorded, HeldEnded, Payload, ScoreGiven
-from playbooks.judging.baseline_diff import diff
+from playbooks.errors import MalformedMessage
+from playbooks.evidence.entries import AttemptRecorded, HeldEnded, Payload
 from playbooks.judging.finding import Finding
-from playbooks.judging.first_failure import analyse, analyse_text
-from playbooks.judging.stability import Observed, score
 from playbooks.messages import JobReport, LaunchFacts, LaunchParams
 from playbooks.vocabulary import ErrorClass, Outcome
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from playbooks.guiding.case import Case, Noted
     from playbooks.judging.baseline import Baseline
     from playbooks.judging.signature_catalogue import Catalogue
-
 
 
 class LogWanted(Exception):  # noqa: N818 - says the condition; not an error: the node is asked for the bytes
@@ -61,12 +60,8 @@ def judge_launch(services: Services, context: Context) -> Judged:
     moved = _moved(services, context, facts, before)
     attempt = _attempt(job, report, facts, finding, moved)
     entries: list[Payload] = [attempt]
-    if before is not None and before.payload.baseline_digest == attempt.baseline_digest:
-        entries.append(_score(services, before.payload, attempt, catalogue, moved))
     entries += [
-        HeldEnded(
-            attempt=noted.payload.attempt, how="replaced", detail=f"attempt {attempt.attempt} took the node"
-        )
+        HeldEnded(attempt=noted.payload.attempt, how="replaced", detail=f"attempt {attempt.attempt} took the node")
         for noted, _until in still_held(context.case, None)
         if noted.payload.node == job.node
     ]
@@ -95,7 +90,7 @@ def read_log(services: Services, sha256: str, catalogue: Catalogue, **known: obj
     if not services.artifacts.has(sha256):
         raise LogWanted(sha256)
     with services.artifacts.open(sha256) as chunks:
-        return analyse(_lines(chunks), catalogue, **known)
+        return analyse(lines_of(chunks), catalogue, **known)
 
 
 def _finding(services: Services, facts: LaunchFacts, theirs: str, catalogue: Catalogue) -> Finding:
@@ -128,9 +123,7 @@ def _attempt_before(case: Case) -> Noted[AttemptRecorded] | None:
     return case.attempts[-1] if case.attempts else None
 
 
-def _attempt(
-    job: Job, report: JobReport, facts: LaunchFacts, finding: Finding, moved: list[str]
-) -> AttemptRecorded:
+def _attempt(job: Job, report: JobReport, facts: LaunchFacts, finding: Finding, moved: list[str]) -> AttemptRecorded:
     baseline, number = job.request.baseline, job.request.attempt
     if baseline is None or number is None:
         raise MalformedMessage("a launch without attempt or baseline")
@@ -187,43 +180,6 @@ def _resolved(services: Services, context: Context, attempt: AttemptRecorded) ->
     return read_launch(JobReport.model_validate_json(services.artifacts.get(sha256))).resolved
 
 
-def _score(
-    services: Services, earlier: AttemptRecorded, later: AttemptRecorded, catalogue: Catalogue, moved: list[str]
-) -> ScoreGiven:
-    numbers = {"earlier": earlier.attempt, "later": later.attempt}
-    if moved:
-        why = f"something moved between the attempts, so they do not compare: {'; '.join(moved)}"
-        return ScoreGiven(**numbers, score=None, row="drift", why=why)
-    finding = Finding.model_validate(earlier.finding)
-    if finding.catalogue != catalogue.digest:
-        again = _judged_again(services, earlier, catalogue)
-        if again is None:
-            why = "the signatures changed in between, and the earlier log is not here to be judged again"
-            return ScoreGiven(**numbers, score=None, row="catalogue", why=why)
-        finding = again
-    try:
-        given = score(_observed(earlier, finding), _observed(later, Finding.model_validate(later.finding)))
-    except BaselineMismatch as error:
-        return ScoreGiven(**numbers, score=None, row="baseline", why=str(error))
-    return ScoreGiven(**numbers, score=given.score, row=given.row, why=given.why, one_cause=given.one_cause)
-
-
-def _judged_again(services: Services, attempt: AttemptRecorded, catalogue: Catalogue) -> Finding | None:
-    if attempt.log_sha256 is None or not services.artifacts.has(attempt.log_sha256):
-        return None
-    known = {"exit_code": attempt.exit_code, "oom_killed": attempt.oom_killed}
-    return read_log(services, attempt.log_sha256, catalogue, **known)
-
-
-def _observed(attempt: AttemptRecorded, finding: Finding) -> Observed:
-    return Observed(
-        baseline_digest=attempt.baseline_digest,
-        outcome=attempt.outcome,
-        finding=finding,
-        tenants=tuple(attempt.tenants),
-    )
-
-
 def _log(report: JobReport, facts: LaunchFacts, attempt: AttemptRecorded) -> LogFile | None:
     if facts.log_sha256 is None:
         return None
@@ -243,9 +199,12 @@ def log_file(attempt: AttemptRecorded, *, redactions: int) -> LogFile:
 
 
 def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
+    def scored(tx: Writing, services: Services, now: datetime) -> None:
+        score_against_previous(tx, services, job.incident, now=now)
+
     params = LaunchParams.model_validate(job.request.params)
     if params.repeat <= 0 or attempt.outcome is Outcome.NOT_OBSERVED or job.cancelled_by is not None:
-        return ()
+        return (scored,)
 
     def again(tx: Writing, services: Services, now: datetime) -> None:
         """Ask for the next attempt of the same baseline; a node that cannot take it up is named in the thread."""
@@ -271,16 +230,4 @@ def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
             text = f"Attempt {attempt.attempt + 1} was not asked for: {error}"
             tx.enqueue(OutboxKind.NOTE, {"text": text, "blocks": []}, incident=job.incident, at=now)
 
-    return (again,)
-
-
-def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut a stream of bytes at LF; the last line may lack its end."""
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (line + b"\n" for line in whole)
-    if rest:
-        yield rest
-
-
+    return (scored, again)

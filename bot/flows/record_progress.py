@@ -7,6 +7,7 @@ is never held back.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -67,19 +68,19 @@ def _take(tx: Writing, job: Job, said: Progress, now: datetime) -> bool:
     after = {"seq": said.seq, "root": root, "noted_at": (now if show else noted_at or now).isoformat()}
     tx.set_preference(scope, "progress", json.dumps(after))
     if show:
-        _note(tx, job, stage, said.note, root, now)
+        _note(tx, replace(job, stage=stage, note=said.note), root, now)
     return show
 
 
-def _note(tx: Writing, job: Job, stage: str | None, note: str, root: str | None, now: datetime) -> None:
+def _note(tx: Writing, job: Job, root: str | None, now: datetime) -> None:
     incident = tx.incident(job.incident)
     message = progress(
         job.kind,
         job.node,
         translator(incident.language if incident is not None else "en"),
         attempt=job.request.attempt,
-        stage=Stage(stage) if stage is not None else None,
-        note=note,
+        stage=Stage(job.stage) if job.stage is not None else None,
+        note=job.note,
         root_text=root,
     )
     payload = {**message.payload(), "slot": f"progress:{job.id}"}

@@ -47,9 +47,7 @@ def record_report(services: Services, report: JobReport) -> ReportReply:
     try:
         judged = _judge(services, context)
     except LogWanted as wanted:
-        return ReportReply(
-            job_id=job.id, recorded=False, missing=(wanted.sha256,), detail=str(wanted), bot_time=now
-        )
+        return ReportReply(job_id=job.id, recorded=False, missing=(wanted.sha256,), detail=str(wanted), bot_time=now)
     services.artifacts.put(body)
     with services.store.write() as tx:
         job = lock_job_of(tx, report.job_id, report.node)
@@ -94,9 +92,7 @@ def _judge(services: Services, context: Context) -> Judged:
 def _ended(job: Job, outcome: JobOutcome, detail: str) -> Judged:
     return Judged(
         entries=(
-            JobEnded(
-                job_id=job.id, job_kind=job.kind, outcome=outcome, detail=detail, attempt=job.request.attempt
-            ),
+            JobEnded(job_id=job.id, job_kind=job.kind, outcome=outcome, detail=detail, attempt=job.request.attempt),
         ),
         note=detail,
     )
@@ -135,9 +131,7 @@ def _record(
             stored=True,
         )
     )
-    tx.update_job(
-        job.id, state=JobState.ENDED, outcome=report.outcome.value, report_sha256=digest, last_heard_at=now
-    )
+    tx.update_job(job.id, state=JobState.ENDED, outcome=report.outcome.value, report_sha256=digest, last_heard_at=now)
     if job.fence is not None:
         tx.end_lease(job.node, fence=job.fence)
     files = (digest, *(ref.sha256 for ref in report.artifacts))
@@ -152,17 +146,15 @@ def _record(
         )
     if judged.log is not None and services.artifacts.has(judged.log.sha256):
         tx.enqueue(judged.log.kind, judged.log.payload(), incident=job.incident, at=now)
-    advance_phase(tx, services, job.incident, now=now)
     for follow in judged.follow_ups:
         follow(tx, services, now)
+    advance_phase(tx, services, job.incident, now=now)
     tx.want_dashboard(job.incident)
 
 
 def _answer_again(reading: Reading, job: Job, report: JobReport, digest: str, now: datetime) -> ReportReply:
     detail = "" if job.report_sha256 == digest else f"the job had ended already: {job.outcome}"
-    return ReportReply(
-        job_id=job.id, recorded=True, missing=_missing(reading, report), detail=detail, bot_time=now
-    )
+    return ReportReply(job_id=job.id, recorded=True, missing=_missing(reading, report), detail=detail, bot_time=now)
 
 
 def _missing(reading: Reading, report: JobReport) -> tuple[str, ...]:

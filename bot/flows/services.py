@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from playbooks.vocabulary import Role
 
 if TYPE_CHECKING:
+    from playbooks.judging.boundary import Boundaries
+
     from bot.ports import ArtifactStore, Clock, Ids, Store
     from playbooks.evidence.signing import PublicKey, SigningKey
     from playbooks.guiding.playbook import Playbook
-    from playbooks.judging.boundary import Boundaries
     from playbooks.judging.signature_catalogue import Catalogue
 
 P = ParamSpec("P")
@@ -26,19 +27,35 @@ T = TypeVar("T")
 
 
 class Definitions(Protocol):
-    """The judging material: signatures, playbooks, boundaries. `bot.adapters.definitions` reads the package's own."""
+    """The judging material. `bot.adapters.definitions` reads the package's own."""
 
-    def signatures(self) -> Catalogue: ...
-    def boundaries(self) -> Boundaries: ...
-    def playbook_names(self) -> tuple[str, ...]: ...
-    def playbook(self, name: str) -> Playbook: ...
-    def playbook_bytes(self, name: str) -> bytes: ...
+    def signatures(self) -> Catalogue:
+        """Return the signature catalogue."""
+        ...
+
+    def boundaries(self) -> Boundaries:
+        """Return the official boundaries."""
+        ...
+
+    def playbook_names(self) -> tuple[str, ...]:
+        """Return the names of the playbooks."""
+        ...
+
+    def playbook(self, name: str) -> Playbook:
+        """Return a playbook."""
+        ...
+
+    def playbook_bytes(self, name: str) -> bytes:
+        """Return a playbook's text, as an incident keeps it."""
+        ...
 
 
 class FlowRunner(Protocol):
     """The async edge: runs a synchronous flow in a bounded thread pool, ≤ 2 s, behind a circuit breaker."""
 
-    async def __call__(self, flow: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def __call__(self, flow: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a flow and return its value."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
