@@ -57,7 +57,8 @@ class Dashboard:
     """Label of the open item, when the step is an answer."""
     running: tuple[Running, ...] = ()
     silent_node: str | None = None
-    held: str = ""
+    held: tuple[tuple[int, datetime], ...] = ()
+    """Attempts whose engine is held, and until when."""
     undeliverable: int = 0
 
 
@@ -73,7 +74,10 @@ def dashboard(view: Dashboard, _: Translate) -> Message:
         else Mrkdwn(""),
         _progress(view.case, _),
         _decision(view.case, _),
-        esc(view.held),
+        *(
+            _("The engine of attempt {n} is held until {until} for requests.", n=number, until=when(until))
+            for number, until in view.held
+        ),
     ]
     footer = [
         _("Owner {owner}", owner=person(f"user:{view.owner}")),

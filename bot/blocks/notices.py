@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from bot.blocks.dashboard import step_buttons, step_text
 from bot.blocks.elements import Block, Message, Ref, actions, button, sections
 from bot.blocks.limits import fit
-from bot.blocks.terms import ROLES
 from bot.blocks.texts import Mrkdwn, Translate, code, cut, esc, joined, person
-from playbooks.vocabulary import Role
 
 if TYPE_CHECKING:
-    from playbooks.guiding.checklist import Item, NextStep
     from playbooks.judging.baseline_diff import Variable
+
+    from playbooks.guiding.checklist import Item, NextStep
 
 
 def notice(title: Mrkdwn, *lines: Mrkdwn, buttons: Sequence[Block] = ()) -> Message:
@@ -28,7 +27,7 @@ def refusal(what: Mrkdwn, why: Mrkdwn, *nexts: Mrkdwn, buttons: Sequence[Block] 
     return notice(what, why, *nexts, buttons=buttons)
 
 
-def needs_role(action: Mrkdwn, needed: Role, who: Sequence[str], _: Translate) -> Message:
+def needs_role(why: Mrkdwn, who: Sequence[str], _: Translate) -> Message:
     """Refuse for lack of a role, naming who could; an empty list fails closed and says so."""
     names = joined([person(f"user:{user}") for user in list(who)[:6]], ", ")
     could = (
@@ -36,9 +35,7 @@ def needs_role(action: Mrkdwn, needed: Role, who: Sequence[str], _: Translate) -
         if names
         else _("Nobody is set up for it: the operator names people in BASELINE_RESPONDERS and BASELINE_APPROVERS.")
     )
-    return refusal(
-        _("Not done: {action}", action=action), _("This needs the role {role}.", role=_(ROLES[needed])), could
-    )
+    return refusal(_("Not done"), why, could)
 
 
 def outsider(_: Translate) -> Message:

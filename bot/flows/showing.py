@@ -13,14 +13,15 @@ from bot.blocks.dashboard import Dashboard, Running
 from bot.blocks.evidence import Recorded
 from bot.blocks.texts import Translate, translator
 from bot.errors import UnknownIncident
+from bot.flows.case_playbook import case_playbook
+from bot.flows.held_engines import still_held
 from playbooks.guiding.case import Case, fold
 from playbooks.guiding.checklist import Item, items, next_step
-from playbooks.vocabulary import Phase, Stage
+from playbooks.vocabulary import Stage
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
     from bot.ports import Incident, Job, Reading
-    from playbooks.guiding.playbook import Playbook
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,12 @@ def known(reading: Reading, incident_id: str) -> Incident:
     return incident
 
 
-def playbook_of(services: Services, case: Case) -> Playbook:
-    """Return the playbook the incident was opened with."""
-    return services.definitions.playbook(case.opened.payload.playbook)
-
-
 def dashboard_of(services: Services, reading: Reading, incident: Incident, now: datetime) -> Dashboard:
     """Gather what the parent message shows."""
     case = incident.case
-    playbook = playbook_of(services, case)
+    playbook = case_playbook(services, case)
     step = next_step(case, playbook)
-    label = item_of(services, case, step.item).label if step.item and item_of(services, case, step.item) else ""
+    item = item_of(services, case, step.item)
     active = reading.jobs(incident=incident.id)
     return Dashboard(
         incident=incident.id,
@@ -75,18 +71,18 @@ def dashboard_of(services: Services, reading: Reading, incident: Incident, now: 
         case=case,
         head_seq=incident.head_seq,
         head_hash=incident.head_hash,
-        phases=tuple(phase for phase in Phase if phase is not Phase.CLOSED),
+        phases=tuple(phase.id for phase in playbook.phases),
         step=step,
-        step_label=label,
+        step_label=item.label if item is not None and step.kind == "answer" else "",
         running=tuple(_running(job) for job in active),
         silent_node=silent_node(services, reading, case.opened.payload.node, now),
-        held=_held(reading, incident.id, case.opened.payload.node),
+        held=tuple((noted.payload.attempt, until) for noted, until in still_held(case, now)),
     )
 
 
 def item_of(services: Services, case: Case, item_id: str | None) -> Item | None:
     """Return one checklist item by its id."""
-    return next((item for item in items(case, playbook_of(services, case)) if item.id == item_id), None)
+    return next((item for item in items(case, case_playbook(services, case)) if item.id == item_id), None)
 
 
 def silent_node(services: Services, reading: Reading, name: str | None, now: datetime) -> str | None:
@@ -133,13 +129,3 @@ def _running(job: Job) -> Running:
 
 def _stage(name: str | None) -> Stage | None:
     return Stage(name) if name in set(Stage) else None
-
-
-def _held(reading: Reading, incident_id: str, name: str | None) -> str:
-    node = reading.node(name) if name else None
-    if node is None or node.hello is None:
-        return ""
-    mine = [held for held in node.hello.held if held.incident == incident_id]
-    return "; ".join(f"attempt {h.attempt} is held until {h.until:%H:%M} UTC ({h.what})" for h in mine)
-
-

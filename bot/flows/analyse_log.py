@@ -1,0 +1,84 @@
+"""Answer a log without a case: root line, why, what it is not, next step. Anybody in the workspace may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from playbooks.judging.first_failure import analyse
+
+from bot.blocks import analysis as blocks
+from bot.blocks.elements import Message
+from bot.errors import UnknownArtifact
+from bot.flows.once import once
+from bot.flows.showing import Asker, language_for
+from bot.flows.take_log import lines_of, note, take_log
+
+if TYPE_CHECKING:
+    from bot.flows.services import Services
+    from playbooks.judging.finding import Finding
+
+_BEFORE, _AFTER = 5, 15
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer, and the log it is about."""
+
+    sha256: str
+    message: Message
+
+
+def analyse_log(services: Services, asker: Asker, *, name: str, chunks: Iterable[bytes]) -> Answered:
+    """Take the log in and answer it.
+
+    Raises:
+        Repeated: the delivery was taken already.
+    """
+    log = take_log(services, name, chunks)
+    with once(services, asker) as tx:
+        note(tx, log, None)
+        _ = language_for(tx, asker)
+    found = blocks.Analysis(finding=log.finding, sha256=log.sha256, name=name, redactions=log.redactions)
+    return Answered(log.sha256, blocks.answer(found, _))
+
+
+def show_lines(services: Services, asker: Asker, sha256: str) -> Message:
+    """Show the lines around the root of a stored log.
+
+    Raises:
+        UnknownArtifact: the log is not stored any more.
+    """
+    name, finding = _again(services, sha256)
+    root = finding.root_line or 1
+    first, last = max(root - _BEFORE, 1), root + _AFTER
+    rows: list[str] = []
+    with services.artifacts.open(sha256) as chunks:
+        for number, line in enumerate(lines_of(chunks), start=1):
+            if number > last:
+                break
+            if number >= first:
+                rows.append(line.decode("utf-8", "replace").rstrip("\n"))
+    with services.store.read() as reading:
+        return blocks.lines_around(name, first, rows, language_for(reading, asker))
+
+
+def explain_not_oom(services: Services, asker: Asker, sha256: str) -> Message:
+    """Explain why a memory line of a stored log is a symptom only.
+
+    Raises:
+        UnknownArtifact: the log is not stored any more.
+    """
+    _name, finding = _again(services, sha256)
+    with services.store.read() as reading:
+        return blocks.why_not_oom(finding, language_for(reading, asker))
+
+
+def _again(services: Services, sha256: str) -> tuple[str, Finding]:
+    with services.store.read() as reading:
+        meta = reading.artifact(sha256)
+    if meta is None or not meta.stored:
+        raise UnknownArtifact("this log is not stored any more; drop it again")
+    with services.artifacts.open(sha256) as chunks:
+        return meta.name, analyse(lines_of(chunks), services.definitions.signatures())

@@ -1,0 +1,242 @@
+"""Freeze the baseline of the following attempts: the minimal command at first, one change at a time from then on.
+
+A second changed variable is refused with the difference; the presser may keep one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from playbooks.evidence.redaction import redact_text
+
+from bot.blocks.elements import Message
+from bot.blocks.notices import notice, refusal, two_changes
+from bot.blocks.texts import esc, short
+from bot.flows.advance_phase import advance_phase
+from bot.flows.ask_next import ask_next
+from bot.flows.case_playbook import case_playbook
+from bot.flows.once import lock_open, once, refuse
+from bot.flows.permission import Action, require
+from bot.flows.showing import Asker, known, language_for
+from playbooks.errors import InvalidCommand
+from playbooks.evidence.entries import BaselineFrozen
+from playbooks.guiding import seen
+from playbooks.judging import baseline_diff, minimal_command
+from playbooks.judging.baseline import Baseline, Change
+from playbooks.reading import launch_command
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from playbooks.judging.baseline_diff import Variable
+    from playbooks.judging.minimal_command import Minimal
+
+    from bot.blocks.texts import Translate
+    from bot.flows.services import Services
+    from bot.ports import Incident, Writing
+    from playbooks.guiding.case import Case
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The command as it was pasted, and what is expected of the change."""
+
+    command: str
+    reason: str = ""
+    expected: str = ""
+
+
+def freeze_baseline(services: Services, asker: Asker, incident_id: str, wanted: Wanted) -> Message:
+    """Freeze from a pasted command.
+
+    Raises:
+        Repeated: this form was sent already.
+        Refused: the asker may not, the command cannot be read, or more than one variable would change.
+    """
+    now = services.clock.now()
+    _ = prepare(services, asker, incident_id, wanted)
+    with once(services, asker) as tx:
+        incident = lock_open(tx, incident_id)
+        baseline, _changed = freeze(tx, services, incident, wanted, asker=asker, now=now, _=_)
+        advance_phase(tx, services, incident_id, now=now)
+        ask_next(tx, services, incident_id, now=now)
+    return notice(_("Baseline {digest} is frozen.", digest=short(baseline.digest)))
+
+
+def prepare(services: Services, asker: Asker, incident_id: str, wanted: Wanted) -> Translate:
+    """Check role and change before the transaction; a refused pair of changes is kept, so that one may be chosen.
+
+    Raises:
+        Refused: as `freeze_baseline`.
+    """
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        _ = language_for(reading, asker, incident)
+    require(services, asker, Action.FREEZE_BASELINE, _)
+    if wanted.command.strip() and incident.case.baselines:
+        variables = _variables(services, incident.case, read_command(wanted.command, _))
+        if len(variables) > 1:
+            draft = {"command": redact_text(wanted.command).text, "reason": wanted.reason, "expected": wanted.expected}
+            with services.store.write() as tx:
+                tx.set_preference(f"incident:{incident_id}", f"draft:{asker.user}", json.dumps(draft))
+            raise refuse(two_changes(incident_id, variables, _))
+    return _
+
+
+def keep_one(services: Services, asker: Asker, incident_id: str, choice: str) -> Message:
+    """Freeze the one change that the presser chose of those refused before.
+
+    Raises:
+        Refused: nothing is waiting to be chosen from, or the case moved on since.
+    """
+    now = services.clock.now()
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        _ = language_for(reading, asker, incident)
+        draft = reading.preference(f"incident:{incident_id}", f"draft:{asker.user}")
+    require(services, asker, Action.FREEZE_BASELINE, _)
+    if choice == "none":
+        return notice(_("Nothing was changed."))
+    if not draft:
+        raise refuse(refusal(_("Not frozen"), _("There is no pair of changes of yours to choose from; run again.")))
+    kept = json.loads(draft)
+    with once(services, asker) as tx:
+        incident = lock_open(tx, incident_id)
+        variables = _variables(services, incident.case, read_command(kept["command"], _))
+        number = int(choice) if choice.isdecimal() else len(variables)
+        if number >= len(variables):
+            raise refuse(refusal(_("Not frozen"), _("The case moved on since; run again.")))
+        chosen = variables[number]
+        change = Change(
+            variable=chosen.name,
+            before=chosen.before,
+            after=chosen.after,
+            reason=kept["reason"],
+            expected=kept["expected"],
+        )
+        baseline = baseline_diff.apply(_newest(incident.case), change)
+        _append(tx, incident, baseline, change=change, removed=[], source="one of two changes", asker=asker, now=now)
+        tx.set_preference(f"incident:{incident_id}", f"draft:{asker.user}", "")
+        advance_phase(tx, services, incident_id, now=now)
+        ask_next(tx, services, incident_id, now=now)
+    return notice(
+        _("Baseline {digest} is frozen: only {name} changed.", digest=short(baseline.digest), name=chosen.name)
+    )
+
+
+def freeze(
+    tx: Writing, services: Services, incident: Incident, wanted: Wanted, *, asker: Asker, now: datetime, _: Translate
+) -> tuple[Baseline, bool]:
+    """Freeze inside a transaction; returns the baseline and whether it is a new one.
+
+    Raises:
+        Refused: the command cannot be read, is missing, or changes more than one variable.
+    """
+    case = incident.case
+    if not wanted.command.strip():
+        if case.baselines:
+            return _newest(case), False
+        raise refuse(refusal(_("Not started"), _("No baseline is frozen, and no launch command was given.")))
+    minimal = _minimal(services, case, read_command(wanted.command, _))
+    baseline = _whole(services, case, minimal.baseline)
+    if not case.baselines:
+        removed = [{"option": gone.option, "why": gone.why} for gone in minimal.removed]
+        _append(tx, incident, baseline, change=None, removed=removed, source=wanted.command, asker=asker, now=now)
+        return baseline, True
+    variables = _variables(services, case, read_command(wanted.command, _))
+    if not variables:
+        return _newest(case), False
+    if len(variables) > 1:
+        raise refuse(two_changes(incident.id, variables, _))
+    one = variables[0]
+    change = Change(
+        variable=one.name, before=one.before, after=one.after, reason=wanted.reason, expected=wanted.expected
+    )
+    changed = baseline_diff.apply(_newest(case), change)
+    _append(tx, incident, changed, change=change, removed=[], source=wanted.command, asker=asker, now=now)
+    return changed, True
+
+
+def read_command(text: str, _: Translate) -> launch_command.LaunchCommand:
+    """Read a pasted command.
+
+    Raises:
+        Refused: it is none; the message says what was expected.
+    """
+    try:
+        return launch_command.read(text)
+    except InvalidCommand as error:
+        raise refuse(refusal(_("I could not read the launch command"), esc(str(error)))) from error
+
+
+def _minimal(
+    services: Services, case: Case, command: launch_command.LaunchCommand, keep: tuple[str, ...] = ()
+) -> Minimal:
+    version = seen.value(case, "container", "vllm.version")
+    return minimal_command.derive(
+        command,
+        engine_version=str(version) if version else None,
+        boundaries=services.definitions.boundaries(),
+        keep=keep,
+    )
+
+
+def _variables(services: Services, case: Case, command: launch_command.LaunchCommand) -> tuple[Variable, ...]:
+    """Name what a pasted command changes against the newest baseline.
+
+    What the minimal command leaves out is no change; only when nothing else differs is the command taken as it stands,
+    so that one feature may be added back.
+    """
+    newest = _newest(case)
+    options = tuple(part for part in newest.argv if part.startswith("-"))
+    minimal = _whole(services, case, _minimal(services, case, command, keep=options).baseline)
+    variables = tuple(baseline_diff.diff(newest, minimal))
+    if variables:
+        return variables
+    return tuple(baseline_diff.diff(newest, _whole(services, case, minimal_command.as_given(command))))
+
+
+def _whole(services: Services, case: Case, baseline: Baseline) -> Baseline:
+    """Add what the command itself does not say: the fixed request and the node."""
+    node = case.opened.payload.node
+    update: dict[str, object] = {"sample": case_playbook(services, case).fixed_sample(served_model(baseline))}
+    if node is not None:
+        update["nodes"] = (node,)
+    return baseline.model_copy(update=update)
+
+
+def served_model(baseline: Baseline) -> str | None:
+    """Return the name under which the engine serves its model, when the command says it."""
+    argv = baseline.argv
+    if "--served-model-name" in argv and argv.index("--served-model-name") + 1 < len(argv):
+        return argv[argv.index("--served-model-name") + 1]
+    if "--model" in argv and argv.index("--model") + 1 < len(argv):
+        return argv[argv.index("--model") + 1]
+    return baseline.model.path if baseline.model is not None else None
+
+
+def _newest(case: Case) -> Baseline:
+    return Baseline.model_validate(case.baselines[-1].payload.baseline)
+
+
+def _append(
+    tx: Writing,
+    incident: Incident,
+    baseline: Baseline,
+    *,
+    change: Change | None,
+    removed: list[dict[str, str]],
+    source: str,
+    asker: Asker,
+    now: datetime,
+) -> None:
+    payload = BaselineFrozen(
+        digest=baseline.digest,
+        baseline=baseline.model_dump(mode="json"),
+        removed=removed,
+        change=None if change is None else change.model_dump(mode="json"),
+        derived_from=redact_text(source[:4000]).text,
+    )
+    tx.append(incident.id, payload, actor=asker.actor, at=now)

@@ -1,0 +1,148 @@
+"""Ask a node for one job from the thread: scene, fingerprint, or the fixed request; attempts have a flow of their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.blocks.elements import Message
+from bot.blocks.notices import notice, refusal
+from bot.blocks.terms import JOBS
+from bot.flows.case_playbook import case_playbook
+from bot.flows.once import lock_open, once, refuse
+from bot.flows.permission import Action, require
+from bot.flows.recorded_baseline import command_of
+from bot.flows.request_job import Wish, add_job
+from bot.flows.showing import Asker, known, language_for
+from playbooks.errors import InvalidCommand
+from playbooks.guiding import seen
+from playbooks.judging.baseline import Baseline
+from playbooks.messages import CollectParams, FingerprintParams, RequestParams
+from playbooks.reading import launch_command
+from playbooks.vocabulary import JobKind
+
+if TYPE_CHECKING:
+    from bot.blocks.texts import Translate
+    from bot.flows.services import Services
+    from bot.ports import Incident, Reading
+    from playbooks.guiding.case import Case
+
+_ACTIONS = {
+    JobKind.COLLECT: Action.COLLECT,
+    JobKind.FINGERPRINT: Action.FINGERPRINT,
+    JobKind.REQUEST: Action.REQUEST,
+}
+
+
+def request_node_job(services: Services, asker: Asker, incident_id: str, kind: JobKind) -> Message:
+    """Ask the case's node for a job.
+
+    Raises:
+        Repeated: this press was taken already.
+        Refused: the asker may not, the case is closed, has no node, or holds no engine.
+        JobNotAsked: the node cannot take it up now.
+    """
+    now = services.clock.now()
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        _ = language_for(reading, asker, incident)
+    if kind not in _ACTIONS:
+        raise refuse(refusal(_("Not started"), _("This version does not carry out: {what}.", what=_(JOBS[kind]))))
+    require(services, asker, _ACTIONS[kind], _)
+    with once(services, asker) as tx:
+        incident = lock_open(tx, incident_id)
+        node = node_of(incident.case, _)
+        match kind:
+            case JobKind.COLLECT:
+                wish = collect_wish(incident, node, asker.actor)
+            case JobKind.REQUEST:
+                wish = _request_wish(services, incident, node, asker.actor, _)
+            case _:
+                wish = fingerprint_wish(tx, incident, node, asker.actor)
+        add_job(tx, services, wish, now=now)
+    return notice(_("Asked of {node}: {what}", node=node, what=_(JOBS[kind])), _("The answer comes into the thread."))
+
+
+def node_of(case: Case, _: Translate) -> str:
+    """Return the case's node.
+
+    Raises:
+        Refused: the case has none.
+    """
+    node = case.opened.payload.node
+    if node is None:
+        raise refuse(
+            refusal(
+                _("Not started: this case has no node"), _("Drop the complete logs of attempts that ran elsewhere.")
+            )
+        )
+    return node
+
+
+def collect_wish(incident: Incident, node: str, actor: str) -> Wish:
+    """Return the wish to save the scene, of the named container where the command names one."""
+    command = command_facts(incident.case)
+    container = command.container.name if command is not None and command.container is not None else None
+    params = CollectParams(container=container).model_dump(mode="json")
+    return Wish(incident=incident.id, kind=JobKind.COLLECT, node=node, requested_by=actor, params=params, post=False)
+
+
+def fingerprint_wish(reading: Reading, incident: Incident, node: str, actor: str) -> Wish:
+    """Return the wish to read host and container: the image of the command, else the node's only interpreter."""
+    params = FingerprintParams().model_dump(mode="json")
+    baseline = _newest(incident.case)
+    command = command_facts(incident.case)
+    image = baseline.image.reference if baseline is not None and baseline.image is not None else None
+    if image is None and command is not None:
+        image = command.image
+    if image is not None:
+        params["image"] = image
+    else:
+        params["python"] = _interpreter(reading, node)
+    return Wish(
+        incident=incident.id, kind=JobKind.FINGERPRINT, node=node, requested_by=actor, params=params, post=False
+    )
+
+
+def command_facts(case: Case) -> launch_command.LaunchCommand | None:
+    """Return the launch command as far as it can be read."""
+    text = command_of(case)
+    try:
+        return launch_command.read(text) if text.strip() else None
+    except InvalidCommand:
+        return None
+
+
+def _interpreter(reading: Reading, node: str) -> str | None:
+    known_node = reading.node(node)
+    policy = known_node.hello.policy if known_node is not None and known_node.hello is not None else {}
+    named = policy.get("interpreters") or ()
+    return str(named[0]) if len(named) == 1 else None
+
+
+def _newest(case: Case) -> Baseline | None:
+    return Baseline.model_validate(case.baselines[-1].payload.baseline) if case.baselines else None
+
+
+def _request_wish(services: Services, incident: Incident, node: str, actor: str, _: Translate) -> Wish:
+    attempt = seen.held_attempt(incident.case)
+    if attempt is None:
+        raise refuse(
+            refusal(
+                _("Not started: no engine is held"), _("Run an attempt first; a ready engine is held for requests.")
+            )
+        )
+    playbook = case_playbook(services, incident.case)
+    baseline = _newest(incident.case)
+    sample = baseline.sample if baseline is not None and baseline.sample is not None else playbook.fixed_sample()
+    params = RequestParams(
+        target_attempt=attempt, sample=sample, runs=playbook.sample.runs, timeout_s=playbook.sample.timeout_s
+    )
+    return Wish(
+        incident=incident.id,
+        kind=JobKind.REQUEST,
+        node=node,
+        requested_by=actor,
+        attempt=attempt,
+        params=params.model_dump(mode="json"),
+        post=False,
+    )

@@ -1,0 +1,102 @@
+"""Record a log that was dropped or pasted into a case: as an attempt that ran elsewhere, or as a log that was looked at.
+
+A recorded attempt is marked as such everywhere. It counts for the newest frozen baseline; where none is frozen, one is
+made of the command as it was given, for that is what ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from bot.flows.advance_phase import advance_phase
+from bot.flows.ask_next import ask_next
+from bot.flows.once import lock_open, once
+from bot.flows.permission import Action, require
+from bot.flows.recorded_baseline import newest_or_as_given
+from bot.flows.score_attempts import score_against_previous
+from bot.flows.showing import Asker, known, language_for
+from bot.flows.take_log import TakenLog, note, take_log
+from bot.ports import OutboxKind
+from playbooks.evidence.entries import AttemptRecorded, LogAnalysed
+from playbooks.vocabulary import ErrorClass, Outcome, Stage
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from bot.flows.services import Services
+    from bot.ports import Incident, Writing
+    from playbooks.judging.finding import Finding
+
+_LAUNCH_LOGS = ("engine", "vllm", "mixed", "docker", "container")
+"""Beginnings of the input kinds that show a launch; the others are looked at without being an attempt."""
+
+
+def record_log(services: Services, asker: Asker, incident_id: str, *, name: str, chunks: Iterable[bytes]) -> int:
+    """Record the log; returns the sequence number of its entry.
+
+    Raises:
+        Repeated: the delivery was taken already.
+        Refused: the asker may not, or the case is closed.
+    """
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        require(services, asker, Action.RECORD_LOG, language_for(reading, asker, incident))
+    log = take_log(services, name, chunks)
+    now = services.clock.now()
+    with once(services, asker) as tx:
+        incident = lock_open(tx, incident_id)
+        return record_taken(tx, services, incident, log, asker=asker, now=now)
+
+
+def record_taken(
+    tx: Writing, services: Services, incident: Incident, log: TakenLog, *, asker: Asker, now: datetime
+) -> int:
+    """Record a log that was taken in already, inside a transaction that holds the incident's lock."""
+    note(tx, log, incident.id)
+    if not shows_a_launch(log.finding):
+        entry = tx.append(
+            incident.id,
+            LogAnalysed(sha256=log.sha256, name=log.name, finding=log.finding.model_dump(mode="json")),
+            actor=asker.actor,
+            at=now,
+            artifacts=(log.sha256,),
+        )
+        return entry.seq
+    baseline = newest_or_as_given(tx, services, incident.id, actor=asker.actor, now=now)
+    case = tx.lock(incident.id).case
+    attempt = AttemptRecorded(
+        attempt=1 + max((noted.payload.attempt for noted in case.attempts), default=0),
+        baseline_digest=baseline.digest,
+        origin="recorded",
+        outcome=outcome_of(log.finding),
+        finding=log.finding.model_dump(mode="json"),
+        log_sha256=log.sha256,
+        log_name=log.name,
+    )
+    entry = tx.append(incident.id, attempt, actor=asker.actor, at=now, artifacts=(log.sha256,))
+    _attach(tx, incident.id, log, attempt, now)
+    score_against_previous(tx, services, incident.id, now=now)
+    advance_phase(tx, services, incident.id, now=now)
+    ask_next(tx, services, incident.id, now=now)
+    return entry.seq
+
+
+def shows_a_launch(finding: Finding) -> bool:
+    """Whether the text is the log of a launch, and not a command's output or an answer of the engine."""
+    return finding.input_kind.startswith(_LAUNCH_LOGS) or finding.reached is not Stage.NONE
+
+
+def outcome_of(finding: Finding) -> Outcome:
+    """Say how a recorded launch ended, as far as its log shows it."""
+    if finding.error_class is not ErrorClass.NONE:
+        return Outcome.FAILED
+    ready = Stage.ENDPOINT_READY.position
+    return Outcome.READY if finding.reached.position >= ready else Outcome.NOT_OBSERVED
+
+
+def _attach(tx: Writing, incident: str, log: TakenLog, attempt: AttemptRecorded, now: datetime) -> None:
+    redacted = f", redacted: {log.redactions}" if log.redactions else ""
+    title = f"Recorded attempt {attempt.attempt}: log{redacted} · sha256 {log.sha256[:12]}"
+    payload = {"sha256": log.sha256, "name": log.name or f"attempt-{attempt.attempt}.log", "title": title}
+    tx.enqueue(OutboxKind.FILE, payload, incident=incident, at=now)

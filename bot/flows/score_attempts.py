@@ -1,0 +1,66 @@
+"""Score the newest attempt of a case against the one before it, when both are of one baseline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playbooks.judging.first_failure import analyse
+from playbooks.judging.stability import Observed, score
+
+from bot.flows.take_log import lines_of
+from playbooks.errors import BaselineMismatch
+from playbooks.evidence.entries import AttemptRecorded, ScoreGiven
+from playbooks.judging.finding import Finding
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from bot.flows.services import Services
+    from bot.ports import Entry, Writing
+
+
+def score_against_previous(tx: Writing, services: Services, incident_id: str, *, now: datetime) -> Entry | None:
+    """Append the score of the two newest attempts; None when there is nothing to compare."""
+    attempts = tx.lock(incident_id).case.attempts
+    if len(attempts) < 2:
+        return None
+    earlier, later = attempts[-2].payload, attempts[-1].payload
+    if earlier.baseline_digest != later.baseline_digest:
+        return None
+    given = _given(services, earlier, later)
+    return tx.append(incident_id, given, actor="bot", at=now)
+
+
+def _given(services: Services, earlier: AttemptRecorded, later: AttemptRecorded) -> ScoreGiven:
+    pair = {"earlier": earlier.attempt, "later": later.attempt}
+    if later.changed:
+        why = f"something moved between the attempts, so they do not compare: {'; '.join(later.changed)}"
+        return ScoreGiven(**pair, score=None, row="drift", why=why)
+    before = _under_one_catalogue(services, earlier, Finding.model_validate(later.finding).catalogue)
+    if before is None:
+        why = "the signatures changed in between, and the earlier log is not here to be judged again"
+        return ScoreGiven(**pair, score=None, row="catalogue", why=why)
+    try:
+        result = score(_observed(earlier, before), _observed(later, Finding.model_validate(later.finding)))
+    except BaselineMismatch as error:
+        return ScoreGiven(**pair, score=None, row="baseline", why=str(error))
+    return ScoreGiven(**pair, score=result.score, row=result.row, why=result.why, one_cause=result.one_cause)
+
+
+def _under_one_catalogue(services: Services, attempt: AttemptRecorded, catalogue: str) -> Finding | None:
+    finding = Finding.model_validate(attempt.finding)
+    if finding.catalogue == catalogue:
+        return finding
+    if attempt.log_sha256 is None or not services.artifacts.has(attempt.log_sha256):
+        return None
+    with services.artifacts.open(attempt.log_sha256) as chunks:
+        return analyse(lines_of(chunks), services.definitions.signatures())
+
+
+def _observed(attempt: AttemptRecorded, finding: Finding) -> Observed:
+    return Observed(
+        baseline_digest=attempt.baseline_digest,
+        outcome=attempt.outcome,
+        finding=finding,
+        tenants=tuple(attempt.tenants),
+    )

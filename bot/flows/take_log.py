@@ -1,0 +1,90 @@
+"""Take a log in: redact it, store it by digest, and find its first failure; streaming, whatever its size.
+
+Redaction comes before hashing and storing; the first failure is found in the redacted text, so line numbers are those of
+the file that readers get.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from playbooks.evidence.redaction import redact_stream
+from playbooks.judging.first_failure import Analyser
+
+from bot.ports import ArtifactMeta
+
+if TYPE_CHECKING:
+    from bot.flows.services import Services
+    from bot.ports import Writing
+    from playbooks.judging.finding import Finding
+
+_IN_MEMORY_BYTES = 4 * 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TakenLog:
+    """A stored, redacted log and what it says."""
+
+    sha256: str
+    name: str
+    size_bytes: int
+    redactions: int
+    finding: Finding
+
+    def meta(self, incident: str | None) -> ArtifactMeta:
+        """Return what the store notes about it."""
+        return ArtifactMeta(
+            sha256=self.sha256,
+            name=self.name,
+            size_bytes=self.size_bytes,
+            media_type="text/plain",
+            incident=incident,
+            stored=True,
+            redactions=self.redactions,
+        )
+
+
+def take_log(services: Services, name: str, chunks: Iterable[bytes]) -> TakenLog:
+    """Redact, store and analyse a log.
+
+    Raises:
+        ArtifactsUnavailable: it could not be stored.
+    """
+    analyser = Analyser(services.definitions.signatures())
+    digest = hashlib.sha256()
+    size = redactions = 0
+    with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
+        for line, count in redact_stream(lines_of(chunks)):
+            analyser.feed(line)
+            digest.update(line)
+            spool.write(line)
+            size += len(line)
+            redactions += count
+        spool.seek(0)
+        sha256 = digest.hexdigest()
+        services.artifacts.put_stream(iter(lambda: spool.read(_CHUNK_BYTES), b""), expected=sha256)
+    return TakenLog(sha256=sha256, name=name, size_bytes=size, redactions=redactions, finding=analyser.finish())
+
+
+def note(tx: Writing, log: TakenLog, incident: str | None) -> None:
+    """Note the stored file in a transaction."""
+    tx.note_artifact(log.meta(incident))
+    tx.artifact_stored(log.sha256)
+
+
+def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut a stream at LF; a line of more than 1 MiB is handed on in parts."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+        if len(rest) > 1024 * 1024:
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
