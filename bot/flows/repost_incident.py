@@ -21,6 +21,7 @@ def repost_incident(services: Services, incident_id: str) -> int:
     now = services.clock.now()
     with services.store.write() as tx:
         tx.lock(incident_id)
+        tx.set_message_ts(incident_id, "dashboard", "")  # the parent is the dashboard again
         tx.enqueue(OutboxKind.PARENT, {"repost": True}, incident=incident_id, at=now)
         count = 1
         for entry in list(tx.entries(incident_id)):
