@@ -31,17 +31,18 @@ class Sender(Protocol):
 class LeasedSender:
     """One of several bots sends. `nudge` wakes it after a commit."""
 
-    def __init__(self, services: Services, sender: Sender, *, holder: str) -> None:
+    def __init__(self, services: Services, sender: Sender, *, holder: str, lease: str = LEASE) -> None:
         self._services = services
         self._sender = sender
         self._holder = holder
+        self._lease = lease
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to send, as soon as nobody else does."""
-        self._thread = threading.Thread(target=self._loop, name="slack-sender", daemon=True)
+        self._thread = threading.Thread(target=self._loop, name=f"{self._lease}-sender", daemon=True)
         self._thread.start()
 
     def nudge(self) -> None:
@@ -55,14 +56,14 @@ class LeasedSender:
         if self._thread is not None:
             self._thread.join(timeout=timeout_s)
         try:
-            self._services.store.end_sender_lease(LEASE, self._holder, now=self._services.clock.now())
+            self._services.store.end_sender_lease(self._lease, self._holder, now=self._services.clock.now())
         except StoreError as error:
             log.info("right to send not given back", why=str(error))
 
     def round(self) -> float:
         """Send what is due, if it is this process's turn; returns the seconds until the next round."""
         now = self._services.clock.now()
-        if not self._services.store.sender_lease(LEASE, self._holder, now=now, ttl_s=LEASE_S):
+        if not self._services.store.sender_lease(self._lease, self._holder, now=now, ttl_s=LEASE_S):
             return _STAND_BY_S
         return min(self._sender.send_due(), RENEW_S)
 

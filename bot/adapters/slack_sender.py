@@ -7,7 +7,6 @@ refuses for good goes once as plain text, is then marked undeliverable and passe
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,7 +26,6 @@ from bot.errors import (
     SlackRateLimited,
     SlackRefused,
     SlackRefusedContent,
-    StoreError,
 )
 from bot.flows.showing import dashboard_of
 from bot.ports import OutboxKind, OutboxRow, OutboxState
@@ -56,7 +54,7 @@ class _Place:
 
 
 class SlackSender:
-    """The one sender of a workspace. `send_due` is one round; `run` repeats it until stopped."""
+    """The one sender of a workspace; `send_due` is one round."""
 
     def __init__(
         self, services: Services, calls: SlackCalls, files: SlackFiles, *, monotonic: Callable[[], float]
@@ -66,23 +64,6 @@ class SlackSender:
         self._files = files
         self._monotonic = monotonic
         self._posted_at: dict[str, float] = {}
-        self._woken = threading.Event()
-
-    def nudge(self) -> None:
-        """Wake the sender; cheap, from any thread."""
-        self._woken.set()
-
-    def run(self, stop: threading.Event) -> None:
-        """Send until stopped, sleeping between rounds until something is due or a nudge comes."""
-        while not stop.is_set():
-            self._woken.clear()
-            try:
-                wait = self.send_due()
-            except StoreError as error:
-                log.warning("sender.store", error=str(error))
-                wait = 2.0
-            if wait > 0:
-                self._woken.wait(wait)
 
     def send_due(self) -> float:
         """Send what is due now; returns the seconds until the next round is worth it (0 = at once)."""

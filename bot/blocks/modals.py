@@ -24,6 +24,7 @@ def open_incident(
     playbook: str,
     log: str = "",
     title: str = "",
+    what_fails: str = "",
 ) -> Block:
     """Ask for what is needed to open a case; everything but the title may be left open."""
     blocks = [
@@ -39,6 +40,7 @@ def open_incident(
             _.plain("What fails, since when, how often?"),
             multiline=True,
             optional=True,
+            initial=what_fails,
             placeholder=_.plain("In your words: last good start, what was changed since, by whom"),
         ),
         text_input(
@@ -75,7 +77,7 @@ def open_incident(
 def answer(incident: str, item: Item, _: Translate) -> Block:
     """Ask one checklist item, with why it matters and how to get the value."""
     lines = [
-        _("*{label}*", label=_(item.label)),
+        Mrkdwn(f"*{_(item.label)}*"),
         _("Why: {why}", why=_(item.why)) if item.why else Mrkdwn(""),
         _("How: {how}", how=_(item.how)) if item.how else Mrkdwn(""),
     ]
@@ -85,13 +87,7 @@ def answer(incident: str, item: Item, _: Translate) -> Block:
         title=_.plain("Answer"),
         blocks=[
             *sections(lines),
-            text_input(
-                "value",
-                _.plain("Your answer"),
-                multiline=True,
-                initial=item.value or "",
-                hint=_.plain("A value with your name goes into the record. “Nobody knows” is an answer too."),
-            ),
+            _value_input(item, _),
             text_input("note", _.plain("Note"), optional=True),
         ],
         submit=_.plain("Record"),
@@ -99,8 +95,22 @@ def answer(incident: str, item: Item, _: Translate) -> Block:
     )
 
 
+def _value_input(item: Item, _: Translate) -> Block:
+    hint = _.plain("A value with your name goes into the record. “unknown” is an answer too.")
+    if item.choices:
+        offered = [option(_.plain(choice), choice) for choice in (*item.choices, "unknown")]
+        return select_input("value", _.plain("Your answer"), offered, initial=item.value, hint=hint)
+    return text_input("value", _.plain("Your answer"), multiline=True, initial=item.value or "", hint=hint)
+
+
 def attempt(
-    incident: str, frozen: Noted[e.BaselineFrozen] | None, command: str, _: Translate, *, attempts_so_far: int
+    incident: str,
+    frozen: Noted[e.BaselineFrozen] | None,
+    command: str,
+    _: Translate,
+    *,
+    attempts_so_far: int,
+    has_node: bool = True,
 ) -> Block:
     """Ask how to run: the frozen command as it is, or with one change."""
     blocks: list[Block] = []
@@ -134,18 +144,20 @@ def attempt(
             )
         )
         blocks.append(text_input("reason", _.plain("Why this change, and what do you expect?"), optional=True))
-    runs = [option(_.plain("2 attempts, one after the other"), "2"), option(_.plain("1 attempt"), "1")]
-    blocks.append(
-        select_input(
-            "runs", _.plain("Attempts"), runs, initial="2", hint=_.plain("A score needs two attempts of one baseline.")
+    if has_node:
+        runs = [option(_.plain("2 attempts, one after the other"), "2"), option(_.plain("1 attempt"), "1")]
+        hint = _.plain("A score needs two attempts of one baseline.")
+        blocks.append(select_input("runs", _.plain("Attempts"), runs, initial="2", hint=hint))
+    else:
+        blocks.append(
+            context(_("This case has no node: run it where you can, twice, and drop both complete logs here."))
         )
-    )
     return modal(
         callback="attempt",
         metadata=str(Ref(incident, "launch")),
-        title=_.plain("Run attempts"),
+        title=_.plain("Run attempts") if has_node else _.plain("Freeze the baseline"),
         blocks=blocks,
-        submit=_.plain("Run"),
+        submit=_.plain("Run") if has_node else _.plain("Freeze"),
         close=_.plain("Cancel"),
     )
 

@@ -26,7 +26,7 @@ class OpenCase:
     title: str
     phase: Phase
     waiting: str
-    link: str | None = None
+    channel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def cases(found: Sequence[OpenCase], _: Translate) -> Message:
 
 
 def _case_line(one: OpenCase, _: Translate) -> Mrkdwn:
-    name = Mrkdwn(f"<{one.link}|{one.incident}>") if one.link else Mrkdwn(one.incident)
+    name = Mrkdwn(f"{one.incident} (<#{one.channel}>)") if one.channel else Mrkdwn(one.incident)
     return _(
         "{name} · {title} - {phase}: {waiting}",
         name=name,

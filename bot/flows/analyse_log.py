@@ -11,9 +11,9 @@ from playbooks.judging.first_failure import analyse
 from bot.blocks import analysis as blocks
 from bot.blocks.elements import Message
 from bot.errors import UnknownArtifact
-from bot.flows.once import once
+from bot.flows.once import once, reply
 from bot.flows.showing import Asker, language_for
-from bot.flows.take_log import lines_of, note, take_log
+from bot.flows.take_log import lines_of, note, shows_a_launch, take_log
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -30,8 +30,19 @@ class Answered:
     message: Message
 
 
-def analyse_log(services: Services, asker: Asker, *, name: str, chunks: Iterable[bytes]) -> Answered:
+def analyse_log(
+    services: Services,
+    asker: Asker,
+    *,
+    name: str,
+    chunks: Iterable[bytes],
+    answer_in: tuple[str | None] | None = None,
+    only_launches: bool = False,
+) -> Answered:
     """Take the log in and answer it.
+
+    answer_in: (thread,) to post the answer in the asker's channel too, in the same transaction.
+    only_launches: whether to post only what shows a launch: nobody asked, the file was just dropped into the channel.
 
     Raises:
         Repeated: the delivery was taken already.
@@ -39,9 +50,11 @@ def analyse_log(services: Services, asker: Asker, *, name: str, chunks: Iterable
     log = take_log(services, name, chunks)
     with once(services, asker) as tx:
         note(tx, log, None)
-        _ = language_for(tx, asker)
-    found = blocks.Analysis(finding=log.finding, sha256=log.sha256, name=name, redactions=log.redactions)
-    return Answered(log.sha256, blocks.answer(found, _))
+        found = blocks.Analysis(finding=log.finding, sha256=log.sha256, name=name, redactions=log.redactions)
+        message = blocks.answer(found, language_for(tx, asker))
+        if answer_in is not None and (not only_launches or shows_a_launch(log.finding)):
+            reply(tx, services, asker, message, thread_ts=answer_in[0])
+    return Answered(log.sha256, message)
 
 
 def show_lines(services: Services, asker: Asker, sha256: str) -> Message:

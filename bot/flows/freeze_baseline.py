@@ -24,7 +24,7 @@ from playbooks.errors import InvalidCommand
 from playbooks.evidence.entries import BaselineFrozen
 from playbooks.guiding import seen
 from playbooks.judging import baseline_diff, minimal_command
-from playbooks.judging.baseline import Baseline, Change
+from playbooks.judging.baseline import Baseline, Change, Interpreter
 from playbooks.reading import launch_command
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def prepare(services: Services, asker: Asker, incident_id: str, wanted: Wanted) 
         incident = known(reading, incident_id)
         _ = language_for(reading, asker, incident)
     require(services, asker, Action.FREEZE_BASELINE, _)
-    if wanted.command.strip() and incident.case.baselines:
+    if wanted.command.strip() and runnable(incident.case):
         variables = _variables(services, incident.case, read_command(wanted.command, _))
         if len(variables) > 1:
             draft = {"command": redact_text(wanted.command).text, "reason": wanted.reason, "expected": wanted.expected}
@@ -136,12 +136,12 @@ def freeze(
     """
     case = incident.case
     if not wanted.command.strip():
-        if case.baselines:
+        if runnable(case):
             return _newest(case), False
         raise refuse(refusal(_("Not started"), _("No baseline is frozen, and no launch command was given.")))
     minimal = _minimal(services, case, read_command(wanted.command, _))
     baseline = _whole(services, case, minimal.baseline)
-    if not case.baselines:
+    if not runnable(case):
         removed = [{"option": gone.option, "why": gone.why} for gone in minimal.removed]
         _append(tx, incident, baseline, change=None, removed=removed, source=wanted.command, asker=asker, now=now)
         return baseline, True
@@ -204,6 +204,9 @@ def _whole(services: Services, case: Case, baseline: Baseline) -> Baseline:
     update: dict[str, object] = {"sample": case_playbook(services, case).fixed_sample(served_model(baseline))}
     if node is not None:
         update["nodes"] = (node,)
+    python = seen.value(case, "container", "python.executable")
+    if baseline.engine == "process" and baseline.interpreter is None and python:
+        update["interpreter"] = Interpreter(python=str(python))
     return baseline.model_copy(update=update)
 
 
@@ -215,6 +218,11 @@ def served_model(baseline: Baseline) -> str | None:
     if "--model" in argv and argv.index("--model") + 1 < len(argv):
         return argv[argv.index("--model") + 1]
     return baseline.model.path if baseline.model is not None else None
+
+
+def runnable(case: Case) -> bool:
+    """Whether a baseline is frozen that may be run here; what recorded attempts ran with elsewhere is none."""
+    return bool(case.baselines) and case.baselines[-1].payload.baseline.get("engine") != "recorded"
 
 
 def _newest(case: Case) -> Baseline:

@@ -16,7 +16,7 @@ from bot.flows.permission import Action, require
 from bot.flows.recorded_baseline import newest_or_as_given
 from bot.flows.score_attempts import score_against_previous
 from bot.flows.showing import Asker, known, language_for
-from bot.flows.take_log import TakenLog, note, take_log
+from bot.flows.take_log import TakenLog, note, shows_a_launch, take_log
 from bot.ports import OutboxKind
 from playbooks.evidence.entries import AttemptRecorded, LogAnalysed
 from playbooks.vocabulary import ErrorClass, Outcome, Stage
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from bot.flows.services import Services
     from bot.ports import Incident, Writing
     from playbooks.judging.finding import Finding
-
-_LAUNCH_LOGS = ("engine", "vllm", "mixed", "docker", "container")
-"""Beginnings of the input kinds that show a launch; the others are looked at without being an attempt."""
 
 
 def record_log(services: Services, asker: Asker, incident_id: str, *, name: str, chunks: Iterable[bytes]) -> int:
@@ -80,11 +77,6 @@ def record_taken(
     advance_phase(tx, services, incident.id, now=now)
     ask_next(tx, services, incident.id, now=now)
     return entry.seq
-
-
-def shows_a_launch(finding: Finding) -> bool:
-    """Whether the text is the log of a launch, and not a command's output or an answer of the engine."""
-    return finding.input_kind.startswith(_LAUNCH_LOGS) or finding.reached is not Stage.NONE
 
 
 def outcome_of(finding: Finding) -> Outcome:

@@ -9,12 +9,12 @@ from bot.blocks.notices import notice, open_items
 from bot.blocks.texts import short
 from bot.flows.advance_phase import advance_phase
 from bot.flows.case_playbook import case_playbook
-from bot.flows.freeze_baseline import Wanted, freeze, prepare
+from bot.flows.freeze_baseline import Wanted, freeze, freeze_baseline, prepare
 from bot.flows.node_jobs import node_of
 from bot.flows.once import lock_open, once, refuse
 from bot.flows.permission import Action, require
 from bot.flows.request_job import Wish, add_job
-from bot.flows.showing import Asker
+from bot.flows.showing import Asker, known
 from playbooks.errors import PhaseClosed
 from playbooks.guiding.gate import may_attempt, may_enter
 from playbooks.judging.baseline import Change
@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 
 HOLD_S = 30 * 60
 """How long a ready engine is kept for requests and probes; the node's policy caps it."""
+
+
+def freeze_or_run(services: Services, asker: Asker, incident_id: str, *, wanted: Wanted, runs: int) -> Message:
+    """Freeze and run; a case without a node only freezes, for its attempts run elsewhere. Raises as the flow it calls."""
+    with services.store.read() as reading:
+        node = known(reading, incident_id).case.opened.payload.node
+    if node is None:
+        return freeze_baseline(services, asker, incident_id, wanted)
+    return request_attempts(services, asker, incident_id, wanted=wanted, runs=runs)
 
 
 def request_attempts(services: Services, asker: Asker, incident_id: str, *, wanted: Wanted, runs: int) -> Message:

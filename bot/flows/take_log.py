@@ -16,6 +16,7 @@ from playbooks.evidence.redaction import redact_stream
 from playbooks.judging.first_failure import Analyser
 
 from bot.ports import ArtifactMeta
+from playbooks.vocabulary import Stage
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _IN_MEMORY_BYTES = 4 * 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
+_LAUNCH_LOGS = ("engine", "vllm", "mixed", "docker", "container")
+"""Beginnings of the input kinds that show a launch; the others are looked at without being an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,11 @@ def note(tx: Writing, log: TakenLog, incident: str | None) -> None:
     """Note the stored file in a transaction."""
     tx.note_artifact(log.meta(incident))
     tx.artifact_stored(log.sha256)
+
+
+def shows_a_launch(finding: Finding) -> bool:
+    """Whether the text is the log of a launch, and not a command's output or an answer of the engine."""
+    return finding.input_kind.startswith(_LAUNCH_LOGS) or finding.reached is not Stage.NONE
 
 
 def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:

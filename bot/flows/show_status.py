@@ -1,0 +1,130 @@
+"""Answer what is asked about cases and nodes: status, next, score, list of cases, nodes, home. Reading only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bot.blocks import overview
+from bot.blocks.elements import Block, Message
+from bot.flows.case_playbook import case_playbook
+from bot.flows.held_engines import still_held
+from bot.flows.showing import Asker, dashboard_of, known, language_for
+from playbooks.guiding import seen
+from playbooks.guiding.checklist import items, next_step
+from playbooks.guiding.gate import evaluate
+from playbooks.vocabulary import Phase
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from bot.flows.services import Services
+    from bot.ports import Incident, Node, Reading
+
+
+def show_status(services: Services, asker: Asker, incident_id: str) -> Message:
+    """Say where a case stands and what is open.
+
+    Raises:
+        UnknownIncident: no incident of that id.
+    """
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        view = dashboard_of(services, reading, incident, services.clock.now())
+        _ = language_for(reading, asker, incident)
+    playbook = case_playbook(services, incident.case)
+    gate = evaluate(incident.case, playbook) if incident.case.phase is Phase.LAUNCH else None
+    still_open = [item.text for item in gate.items if not item.closed] if gate is not None else []
+    return overview.status(view, items(incident.case, playbook), still_open, _)
+
+
+def show_next(services: Services, asker: Asker, incident_id: str) -> Message:
+    """Say what to do now.
+
+    Raises:
+        UnknownIncident: no incident of that id.
+    """
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        view = dashboard_of(services, reading, incident, services.clock.now())
+        return overview.step(view, language_for(reading, asker, incident))
+
+
+def show_score(services: Services, asker: Asker, incident_id: str) -> Message:
+    """Say the newest score in words.
+
+    Raises:
+        UnknownIncident: no incident of that id.
+    """
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        view = dashboard_of(services, reading, incident, services.clock.now())
+        return overview.score(view, language_for(reading, asker, incident))
+
+
+def show_cases(services: Services, asker: Asker) -> Message:
+    """List the open cases of the asker's channel."""
+    with services.store.read() as reading:
+        found = reading.incidents(channel=asker.channel or None)
+        return overview.cases([_line(services, incident) for incident in found], language_for(reading, asker))
+
+
+def show_nodes(services: Services, asker: Asker) -> Message:
+    """List the nodes."""
+    now = services.clock.now()
+    with services.store.read() as reading:
+        return overview.nodes(_nodes(services, reading, now), language_for(reading, asker))
+
+
+def show_help(services: Services, asker: Asker) -> Message:
+    """Say what can be done."""
+    with services.store.read() as reading:
+        return overview.help_text(language_for(reading, asker))
+
+
+def show_home(services: Services, asker: Asker) -> Block:
+    """Return the home view of a person."""
+    now = services.clock.now()
+    with services.store.read() as reading:
+        found = reading.incidents()
+        mine = [_line(services, incident) for incident in found if incident.owner == asker.user]
+        waiting = [_line(services, i) for i in found if seen.standing_proposal(i.case) is not None]
+        return overview.home(mine, waiting, _nodes(services, reading, now), language_for(reading, asker))
+
+
+def _line(services: Services, incident: Incident) -> overview.OpenCase:
+    step = next_step(incident.case, case_playbook(services, incident.case))
+    return overview.OpenCase(
+        incident=incident.id,
+        title=incident.case.opened.payload.title,
+        phase=incident.case.phase,
+        waiting=step.text,
+        channel=incident.channel,
+    )
+
+
+def _nodes(services: Services, reading: Reading, now: datetime) -> list[overview.NodeLine]:
+    return [_node(services, reading, name, reading.node(name), now) for name in services.nodes]
+
+
+def _node(services: Services, reading: Reading, name: str, node: Node | None, now: datetime) -> overview.NodeLine:
+    heard = node.heard_at if node is not None else None
+    hello = node.hello if node is not None else None
+    lease = reading.lease(name)
+    held = [f"{h.incident}, attempt {h.attempt}, {h.until:%H:%M} UTC" for h in (hello.held if hello else ())]
+    if not held:
+        held = [
+            f"{incident.id}, attempt {noted.payload.attempt}, {until:%H:%M} UTC"
+            for incident in reading.incidents()
+            for noted, until in still_held(incident.case, now)
+            if noted.payload.node == name
+        ]
+    return overview.NodeLine(
+        name=name,
+        heard_at=heard,
+        silent=heard is None or now - heard > services.timing.node_silent_after,
+        version=hello.version if hello else "",
+        gpus=len(hello.gpus) if hello else 0,
+        engines=tuple(str(engine) for engine in (hello.policy.get("engines") or ())) if hello else (),
+        held=tuple(held),
+        holder=lease.incident if lease is not None else None,
+    )
