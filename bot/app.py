@@ -66,7 +66,7 @@ class Bot:
     dispatcher: Dispatcher
     pools: tuple[FlowPool, ...]
     bolt: AsyncApp | None = None
-    sender: LeasedSender | None = None
+    senders: tuple[LeasedSender, ...] = ()
     api: FastAPI = field(default_factory=FastAPI)
 
     def close(self) -> None:
@@ -130,8 +130,9 @@ def build(settings: Settings) -> Bot:
     bot = Bot(settings, services, store, queue, dispatcher, pools)
     entry: SlackEntry | None = None
     if settings.has_slack:
-        bot.bolt, bot.sender = _slack(settings, services, holder)
-        nudges.add(bot.sender.nudge)
+        bot.bolt, bot.senders = _slack(settings, services, holder)
+        for sender in bot.senders:
+            nudges.add(sender.nudge)
         entry = _entry(settings, bot.bolt)
     token = settings.metrics_token.get_secret_value()
     bot.api = create_api(
@@ -152,33 +153,33 @@ def build(settings: Settings) -> Bot:
     return bot
 
 
-def _slack(settings: Settings, services: Services, holder: str) -> tuple[AsyncApp, LeasedSender]:
+def _slack(settings: Settings, services: Services, holder: str) -> tuple[AsyncApp, tuple[LeasedSender, ...]]:
     import time
-
-    from slack_bolt.async_app import AsyncApp
-    from slack_sdk.web.async_client import AsyncWebClient
 
     from bot.adapters.leased_sender import LeasedSender
     from bot.adapters.slack_calls import SlackCalls, web_client
+    from bot.adapters.slack_fetcher import SlackFetcher
     from bot.adapters.slack_files import SlackFiles
     from bot.adapters.slack_pace import Pace
     from bot.adapters.slack_sender import SlackSender
-    from bot.handlers import register
+    from bot.handlers.slack_app import slack_app
 
     token = settings.slack_bot_token.get_secret_value()
-    is_http = settings.slack_mode == "http"
-    client = AsyncWebClient(token=token, base_url=settings.slack_api_url)
-    client.retry_handlers = []  # the SDK's own would post twice after a lost answer
-    bolt = AsyncApp(
-        client=client,
+    bolt = slack_app(
+        services,
+        token=token,
+        api_url=settings.slack_api_url,
         signing_secret=settings.slack_signing_secret.get_secret_value() or "unused-in-socket-mode",
-        request_verification_enabled=is_http,
+        verify=settings.slack_mode == "http",
     )
-    register(bolt, services)
     calls = SlackCalls(web_client(token, settings.slack_api_url), Pace(time.monotonic))
     files = SlackFiles(calls, token=token, hosts=settings.slack_hosts)
     sender = SlackSender(services, calls, files, monotonic=time.monotonic)
-    return bolt, LeasedSender(services, sender, holder=holder)
+    fetcher = SlackFetcher(services, files)
+    return bolt, (
+        LeasedSender(services, sender, holder=holder),
+        LeasedSender(services, fetcher, holder=holder, lease="slack-files"),
+    )
 
 
 def _entry(settings: Settings, bolt: AsyncApp) -> SlackEntry | None:
@@ -196,8 +197,8 @@ def _entry(settings: Settings, bolt: AsyncApp) -> SlackEntry | None:
 async def _running(bot: Bot) -> AsyncIterator[None]:
     """Run what belongs to the bot for as long as its HTTP server does."""
     bot.dispatcher.start()
-    if bot.sender is not None:
-        bot.sender.start()
+    for sender in bot.senders:
+        sender.start()
     listening: asyncio.Task[None] | None = None
     if bot.bolt is not None and bot.settings.slack_mode == "socket":
         listening = asyncio.create_task(_listen(bot.bolt, bot.settings.slack_app_token.get_secret_value()))
@@ -209,8 +210,8 @@ async def _running(bot: Bot) -> AsyncIterator[None]:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
         await asyncio.to_thread(bot.dispatcher.stop)
-        if bot.sender is not None:
-            await asyncio.to_thread(bot.sender.stop)
+        for sender in bot.senders:
+            await asyncio.to_thread(sender.stop)
         bot.close()
 
 

@@ -298,11 +298,11 @@ class SlackSender:
             self._calls.call("chat.update", incident.channel, ts=moved or incident.thread_ts, **message.payload())
         except SlackRefused as error:
             if error.error not in GONE:
-                log.error("sender.dashboard_refused", incident=incident_id, error=error.error)
+                log.warning("sender.dashboard_refused", incident=incident_id, error=error.error)
             else:
                 self._dashboard_anew(incident, message)
         except SlackRefusedContent as error:
-            log.error("sender.dashboard_refused", incident=incident_id, error=error.error)
+            log.warning("sender.dashboard_refused", incident=incident_id, error=error.error)
         self._services.store.dashboard_posted(incident_id, revision)
 
     def _dashboard_anew(self, incident: Incident, message: Message) -> None:

@@ -33,6 +33,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Body = dict[str, Any]
 SLACK_DOWN = (SlackApiError, SlackClientError, ClientError, OSError, asyncio.TimeoutError)
+_FORM_S = 2.0
+"""A trigger lives three seconds."""
 log = structlog.get_logger(__name__)
 _background: set[asyncio.Task[None]] = set()
 
@@ -84,7 +86,7 @@ async def tell(body: Body, client: AsyncWebClient, message: Message) -> None:
         asker = asker_of(body)
         thread = (body.get("message") or {}).get("thread_ts") or (body.get("container") or {}).get("thread_ts")
         if body.get("response_url"):
-            await respond(body, client, message, thread_ts=thread)
+            await respond(body, message, thread_ts=thread)
         elif asker.channel:
             await client.chat_postEphemeral(
                 channel=asker.channel, user=asker.user, thread_ts=thread, **message.payload()
@@ -95,7 +97,7 @@ async def tell(body: Body, client: AsyncWebClient, message: Message) -> None:
         log.warning("handler.not_told", error=str(error))
 
 
-async def respond(body: Body, client: AsyncWebClient, message: Message, *, thread_ts: str | None) -> None:
+async def respond(body: Body, message: Message, *, thread_ts: str | None) -> None:
     """Answer through the response URL: only the asker sees it, also where the bot is no member."""
     from slack_sdk.webhook.async_client import AsyncWebhookClient
 
@@ -127,7 +129,7 @@ async def open_view(client: AsyncWebClient, trigger_id: str, view: Block, body: 
     """Open a modal; returns what to tell the asker when its trigger ran out or Slack does not answer."""
     method = client.views_push if (body.get("view") or {}).get("type") == "modal" else client.views_open
     try:
-        await method(trigger_id=trigger_id, view=view)
+        await asyncio.wait_for(method(trigger_id=trigger_id, view=view), _FORM_S)
     except SLACK_DOWN as error:
         log.warning("handler.view", error=str(error))
         _ = translator("en")

@@ -36,12 +36,12 @@ def register(app: AsyncApp, services: Services) -> None:
 
     async def events(
         body: Body,
-        next: Callable[[], Awaitable[Any]],
+        next_: Callable[[], Awaitable[Any]],
         client: AsyncWebClient,
-        context: AsyncBoltContext,  # noqa: A002 - Bolt's name
+        context: AsyncBoltContext,
     ) -> BoltResponse | None:
         if body.get("type") != "event_callback":
-            await next()
+            await next_()
             return None
         event = body.get("event") or {}
         if event.get("type") == "app_home_opened":
