@@ -37,6 +37,9 @@ def artifact_routes(api: Api) -> APIRouter:
         if offer.size_bytes > api.limits.artifact_bytes:
             return _too_large(api)
         if not await services.run(is_wanted, services, offer):
+            async with asyncio.timeout(api.limits.json_s):
+                async for _ in request.stream():  # read and let go: a sender that is cut off would send it all again
+                    pass
             return Response(status_code=204)
         api.spool.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=api.spool) as file:
