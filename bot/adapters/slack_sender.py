@@ -39,6 +39,7 @@ DASHBOARD_FLOOR_S = 3.0
 IDLE_S = 30.0
 ACCESS_LOST_S = 60.0
 BOT_ABSENT_S = 20.0
+FILE_TRIES = 3
 _BACKOFF_S = (2, 5, 15, 60)
 _POSTS = {OutboxKind.PARENT, OutboxKind.EVIDENCE, OutboxKind.NOTE, OutboxKind.DIRECT}
 
@@ -196,14 +197,15 @@ class SlackSender:
                 return self._again(row, error, ACCESS_LOST_S, sent=False)
             case SlackOutcomeUnclear():
                 return self._again(row, error, float(_BACKOFF_S[min(row.attempts, len(_BACKOFF_S) - 1)]), sent=True)
+            case SlackRefused() | SlackRefusedContent() if row.external_id is not None and row.attempts < FILE_TRIES:
+                # reserved in an earlier life, and perhaps never uploaded: from the beginning
+                with self._services.store.write() as tx:
+                    tx.update_outbox(row.id, state=OutboxState.WAITING, external_id=None)
             case SlackRefusedContent():
                 self._plain(row, place, error)
             case _ if row.kind is OutboxKind.PARENT and error.error in ABSENT:
                 self._invite(row, place)
                 return self._again(row, error, BOT_ABSENT_S, sent=False)
-            case _ if row.kind is OutboxKind.FILE and row.external_id is not None and error.error == "file_not_found":
-                with self._services.store.write() as tx:
-                    tx.update_outbox(row.id, state=OutboxState.WAITING, external_id=None)
             case _:
                 self._undeliverable(row, error.error)
         return 0.0

@@ -15,17 +15,17 @@ from playbooks.vocabulary import DriverVerdict, FieldStatus
 
 _SHOWN = (
     "driver.loaded",
-    "gpu.count",
+    "nvml.count",
     "gpu.0.name",
-    "cuda.runtime",
+    "pci.gpu_count",
+    "kernel.release",
     "vllm.version",
     "torch.version",
-    "image.reference",
-    "image.digest",
+    "torch.cuda",
+    "torch.device_count",
     "python.version",
-    "kernel.release",
-    "os.release",
-    "cpu.model",
+    "python.executable",
+    "image.digest",
 )
 _MOST_LINES = 4
 
