@@ -129,14 +129,17 @@ def _one_variable(case: Case, _playbook: Playbook) -> Judged:
         return _OPEN
     newest = case.baselines[-1]
     attempts = seen.attempts_of(case, newest.payload.digest)
-    if len(attempts) > 1 and attempts[-1].payload.changed:
+    if attempts and len(attempts[-1].payload.changed) > (1 if len(attempts) == 1 else 0):
         moved = "; ".join(attempts[-1].payload.changed)
+        expected = "one change" if len(attempts) == 1 else "a repeat"
         return Judged(
             closed=False,
             evidence=attempts[-1].seq,
             value=moved,
-            how=f"This was to be a repeat, and something moved: {moved}. Run two more attempts with nothing changed.",
+            how=f"This was to be {expected}, and more moved: {moved}. Put it back, and run two attempts again.",
         )
+    if newest.payload.digest in _stable_digests(case):
+        return Judged(closed=True, evidence=newest.seq, value="a stable baseline itself")
     reference = _reference(case)
     if reference is None:
         return Judged(closed=True, evidence=newest.seq, value="first baseline: nothing to differ from")
@@ -159,11 +162,14 @@ def _one_variable(case: Case, _playbook: Playbook) -> Judged:
 
 def _reference(case: Case) -> Noted[e.BaselineFrozen] | None:
     """Return the baseline to compare the newest with: the last stable one, else the one before; None = there is none."""
-    newest = case.baselines[-1]
+    stable = _stable_digests(case)
+    earlier = case.baselines[:-1]
+    return next((n for n in reversed(earlier) if n.payload.digest in stable), earlier[-1] if earlier else None)
+
+
+def _stable_digests(case: Case) -> frozenset[str]:
     stable = {n.payload.later for n in case.scores if n.payload.score == 2}
-    digests = {n.payload.baseline_digest for n in case.attempts if n.payload.attempt in stable}
-    earlier = [n for n in case.baselines[:-1] if n.payload.digest != newest.payload.digest]
-    return next((n for n in reversed(earlier) if n.payload.digest in digests), earlier[-1] if earlier else None)
+    return frozenset(n.payload.baseline_digest for n in case.attempts if n.payload.attempt in stable)
 
 
 def _read(baseline: dict[str, object]) -> Baseline:

@@ -38,7 +38,7 @@ def rollbacks_of(case: Case) -> Iterator[str]:
         if not before or case.baselines[position - 1].payload.digest == noted.payload.digest:
             continue
         found = True
-        yield f"- #{noted.seq}, {at(noted)}: back to the baseline of #{before[-1].seq}; {_seen_again(case, noted)}"
+        yield f"- #{noted.seq}, {at(noted)}, {plain(noted.actor)}: back to the baseline of #{before[-1].seq}; {_seen_again(case, noted)}"
     if not found:
         yield "Nothing was rolled back."
 

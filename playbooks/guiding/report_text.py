@@ -30,4 +30,8 @@ def utc(time: datetime) -> str:
 def plain(text: str) -> str:
     """Return a person's text on one line without markup of its own."""
     line = " ".join(text.split())
-    return "".join(f"\\{char}" if char in "\\`*_[]<>#|" else char for char in line)
+    return _MARKUP.sub(r"\\\g<0>", line)
+
+
+_MARKUP = re.compile(r"[\\`*\[\]<>#|]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""Characters that Markdown gives a meaning; an underscore inside a word has none."""
