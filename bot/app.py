@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -154,8 +155,7 @@ def build(settings: Settings) -> Bot:
 
 
 def _slack(settings: Settings, services: Services, holder: str) -> tuple[AsyncApp, tuple[LeasedSender, ...]]:
-    import time
-
+    """Wire the conversation: the Bolt app, the sender of what it says, and the reader of files that people drop."""
     from bot.adapters.leased_sender import LeasedSender
     from bot.adapters.slack_calls import SlackCalls, web_client
     from bot.adapters.slack_fetcher import SlackFetcher
@@ -165,20 +165,21 @@ def _slack(settings: Settings, services: Services, holder: str) -> tuple[AsyncAp
     from bot.handlers.slack_app import slack_app
 
     token = settings.slack_bot_token.get_secret_value()
+    is_http = settings.slack_mode == "http"
     bolt = slack_app(
         services,
         token=token,
         api_url=settings.slack_api_url,
         signing_secret=settings.slack_signing_secret.get_secret_value() or "unused-in-socket-mode",
-        verify=settings.slack_mode == "http",
+        verify=is_http,
     )
     calls = SlackCalls(web_client(token, settings.slack_api_url), Pace(time.monotonic))
     files = SlackFiles(calls, token=token, hosts=settings.slack_hosts)
     sender = SlackSender(services, calls, files, monotonic=time.monotonic)
     fetcher = SlackFetcher(services, files)
     return bolt, (
-        LeasedSender(services, sender, holder=holder),
-        LeasedSender(services, fetcher, holder=holder, lease="slack-files"),
+        LeasedSender(services, sender, name="slack", holder=holder),
+        LeasedSender(services, fetcher, name="slack-files", holder=holder),
     )
 
 
@@ -226,7 +227,7 @@ async def _listen(bolt: AsyncApp, app_token: str) -> None:
     try:
         while True:
             try:
-                await handler.connect_async()
+                await handler.connect_async()  # type: ignore[no-untyped-call]
                 break
             except (ClientError, SlackClientError, OSError) as error:
                 pause = _RECONNECT_S[min(tries, len(_RECONNECT_S) - 1)]
@@ -236,7 +237,7 @@ async def _listen(bolt: AsyncApp, app_token: str) -> None:
         log.info("slack connected")
         await asyncio.Event().wait()
     finally:
-        await handler.close_async()
+        await handler.close_async()  # type: ignore[no-untyped-call]
 
 
 def run(bot: Bot, *, on_listening: Callable[[int], None] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Runs the Slack sender in a thread of its own while this process holds the right to send; others stand by."""
+"""Runs a sender in a thread of its own while this process holds the right to send; other bots stand by."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from bot.errors import BotError, StoreError
 if TYPE_CHECKING:
     from bot.flows.services import Services
 
-LEASE = "slack"
 LEASE_S = 60
 RENEW_S = 5.0
 _STAND_BY_S = 2.0
@@ -31,18 +30,18 @@ class Sender(Protocol):
 class LeasedSender:
     """One of several bots sends. `nudge` wakes it after a commit."""
 
-    def __init__(self, services: Services, sender: Sender, *, holder: str, lease: str = LEASE) -> None:
+    def __init__(self, services: Services, sender: Sender, *, name: str, holder: str) -> None:
+        self._name = name
         self._services = services
         self._sender = sender
         self._holder = holder
-        self._lease = lease
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Begin to send, as soon as nobody else does."""
-        self._thread = threading.Thread(target=self._loop, name=f"{self._lease}-sender", daemon=True)
+        self._thread = threading.Thread(target=self._loop, name=f"{self._name}-sender", daemon=True)
         self._thread.start()
 
     def nudge(self) -> None:
@@ -56,14 +55,14 @@ class LeasedSender:
         if self._thread is not None:
             self._thread.join(timeout=timeout_s)
         try:
-            self._services.store.end_sender_lease(self._lease, self._holder, now=self._services.clock.now())
+            self._services.store.end_sender_lease(self._name, self._holder, now=self._services.clock.now())
         except StoreError as error:
-            log.info("right to send not given back", why=str(error))
+            log.info("right to send not given back", sender=self._name, why=str(error))
 
     def round(self) -> float:
         """Send what is due, if it is this process's turn; returns the seconds until the next round."""
         now = self._services.clock.now()
-        if not self._services.store.sender_lease(self._lease, self._holder, now=now, ttl_s=LEASE_S):
+        if not self._services.store.sender_lease(self._name, self._holder, now=now, ttl_s=LEASE_S):
             return _STAND_BY_S
         return min(self._sender.send_due(), RENEW_S)
 
@@ -73,10 +72,10 @@ class LeasedSender:
             try:
                 wait = self.round()
             except StoreError as error:
-                log.warning("outbox not read", why=str(error))
+                log.warning("outbox not read", sender=self._name, why=str(error))
                 wait = _ERROR_PAUSE_S
             except BotError:
-                log.exception("sender")
+                log.exception("sender", sender=self._name)
                 wait = _ERROR_PAUSE_S
             if wait > 0:
                 self._wake.wait(wait)
