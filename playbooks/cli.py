@@ -101,7 +101,7 @@ def main() -> None:
         for name, why in missing.items():
             print(f"note: the commands of {name} are not available here ({why})", file=sys.stderr)
     try:
-        app()
+        app(prog_name="baseline")
     except InputError as error:
         print(f"baseline: {error}", file=sys.stderr)
         sys.exit(EXIT_USAGE)
