@@ -164,10 +164,7 @@ def _boundary(case: Case, playbook: Playbook) -> NextStep | None:
         return _decide(case, playbook)
     if case.opened.payload.node is None:
         return None
-    item = left[0]
-    if seen.tried(case, JobKind.FINGERPRINT, after=case.opened.seq) and seen.container_read(case) is not None:
-        return _decide(case, playbook)
-    return NextStep("job", item.label, why=item.why, how=item.how, item=item.id, job=JobKind.FINGERPRINT)
+    return NextStep("job", left[0].label, why=left[0].why, how=left[0].how, item=left[0].id, job=JobKind.FINGERPRINT)
 
 
 def _launch(case: Case, playbook: Playbook) -> NextStep | None:

@@ -55,12 +55,6 @@ def field(case: Case, side: Side, pattern: str) -> Seen | None:
     return unread
 
 
-def value(case: Case, side: Side, name: str) -> Any:
-    """Return the value of a field that was read and is there, else None."""
-    seen = field(case, side, name)
-    return seen.value if seen is not None and seen.status is FieldStatus.OK else None
-
-
 def container_read(case: Case) -> int | None:
     """Return the newest fingerprint that has a container side, if any."""
     return next((noted.seq for noted in reversed(case.fingerprints) if noted.payload.facts.get("container")), None)
@@ -86,7 +80,7 @@ def engine_of(case: Case) -> str | None:
         source = noted.payload.facts.get("container_source")
         if source:
             return "process" if str(source).startswith("python") else "docker"
-    if case.scenes:
+    if any(noted.payload.container for noted in case.scenes):
         return "docker"
     return "recorded" if case.attempts else None
 
@@ -138,10 +132,10 @@ def running_jobs(case: Case) -> tuple[Noted[e.JobRequested], ...]:
     return tuple(n for job, n in case.jobs.items() if job not in ended and n.payload.job_kind not in silent)
 
 
-def tried(case: Case, kind: JobKind, *, after: int = 0) -> bool:
-    """Whether a job of this kind has come to an end since entry `after`, with or without facts."""
+def tried(case: Case, kind: JobKind) -> bool:
+    """Whether a job of this kind has come to an end, with or without facts."""
     ended = case.answered_jobs | case.ended_jobs.keys()
-    return any(n.payload.job_kind is kind and job in ended and n.seq > after for job, n in case.jobs.items())
+    return any(n.payload.job_kind is kind and job in ended for job, n in case.jobs.items())
 
 
 def held_attempt(case: Case) -> int | None:
