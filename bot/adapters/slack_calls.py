@@ -132,25 +132,18 @@ class SlackCalls:
 
 
 def _answer(response: Any) -> tuple[int, dict[str, str], str]:
+    """Return status, headers as text, and Slack's word; the library hands over either of two shapes."""
     if isinstance(response, SlackResponse):
-        data = response.data if isinstance(response.data, dict) else {}
-        return (
-            response.status_code,
-            dict(response.headers or {}),
-            str(data.get("error", f"HTTP {response.status_code}")),
-        )
-    if isinstance(response, dict):
-        return (
-            int(response.get("status", 200)),
-            dict(response.get("headers") or {}),
-            str(response.get("error", "unknown")),
-        )
-    return 0, {}, "unknown"
+        status, headers, data = response.status_code, response.headers or {}, response.data
+    else:
+        status, headers, data = response.get("status", 200), response.get("headers") or {}, response
+    word = data.get("error") if isinstance(data, dict) else None
+    plain = {name: str(value[0] if isinstance(value, list) else value) for name, value in headers.items()}
+    return int(status), plain, str(word or f"HTTP {status}")
 
 
 def _seconds(headers: dict[str, str]) -> float:
     for name, value in headers.items():
         if name.lower() == "retry-after":
-            text = value[0] if isinstance(value, list) else value
-            return float(text) if str(text).isdecimal() else 30.0
+            return float(value) if value.isdecimal() else 30.0
     return 30.0

@@ -29,7 +29,7 @@ def message_of(services: Services, reading: Reading, row: OutboxRow, now: dateti
         case OutboxKind.PARENT if incident is not None:
             return dashboard_message(dashboard_of(services, reading, incident, now), incident.language)
         case OutboxKind.EVIDENCE if incident is not None:
-            recorded = recorded_of(reading, incident.id, int(row.payload["seq"]))
+            recorded = recorded_of(services, reading, incident.id, int(row.payload["seq"]))
             if recorded is not None:
                 return evidence(recorded, translator(incident.language))
         case _:

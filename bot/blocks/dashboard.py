@@ -83,7 +83,7 @@ def dashboard(view: Dashboard, _: Translate) -> Message:
         _("Owner {owner}", owner=person(f"user:{view.owner}")),
         _("opened {when}", when=when(view.opened_at)),
         _("record head {head} at #{seq}", head=Mrkdwn(f"`{esc(view.head_hash[:8])}…`"), seq=view.head_seq),
-        _("{n} messages could not be delivered", n=view.undeliverable) if view.undeliverable else Mrkdwn(""),
+        _("messages not delivered: {n}", n=view.undeliverable) if view.undeliverable else Mrkdwn(""),
     ]
     blocks = [*sections(lines), context(joined(footer, " · ")), *actions(_buttons(view, _))]
     return fit(Message(joined([title, _waiting(view, _)], " - "), tuple(blocks)))
@@ -215,6 +215,4 @@ def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> lis
         case "close":
             return [button(_.plain("Close the case"), "close", Ref(incident), style="primary")]
         case "wait":
-            return []
-        case _:
             return []

@@ -5,8 +5,8 @@ Rendered from the entry and the case as it was at that entry, so a reply reads t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -30,6 +30,8 @@ class Recorded:
     payload: dict[str, Any]
     hash: str
     case: Case
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the playbook's items by id."""
 
 
 _RENDER: dict[str, Callable[[Any, Case, Translate], Reply]] = {
@@ -62,7 +64,10 @@ def evidence(entry: Recorded, _: Translate) -> Message:
     if render is None:
         reply = Reply(_("A record of kind {kind}, written by a newer version", kind=entry.kind))
     else:
-        reply = render(e.PAYLOADS[entry.kind].model_validate(entry.payload), entry.case, _)
+        payload = e.PAYLOADS[entry.kind].model_validate(entry.payload)
+        if isinstance(payload, e.AnswerRecorded):
+            payload = payload.model_copy(update={"item": _(entry.labels.get(payload.item, payload.item))})
+        reply = render(payload, entry.case, _)
     title = Mrkdwn(f"#{entry.seq} · {reply.title}")
     footer = [*reply.footer, _by(entry, _)]
     if reply.shows_head:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.blocks.elements import Ref, button
+from bot.blocks.elements import Block, Ref, button
 from bot.blocks.reply import Reply
 from bot.blocks.terms import DECISIONS, PHASES
 from bot.blocks.texts import Mrkdwn, Translate, cut, esc, joined, person, short
@@ -36,7 +36,7 @@ def proposed(payload: e.DecisionProposed, case: Case, _: Translate) -> Reply:
     ]
     number = case.head_seq
     proposer = case.proposals[-1].actor if case.proposals else "bot"
-    buttons = ()
+    buttons: tuple[Block, ...] = ()
     if payload.kind is not DecisionKind.HOLD:
         lines.append(
             _(
@@ -53,7 +53,6 @@ def proposed(payload: e.DecisionProposed, case: Case, _: Translate) -> Reply:
     return Reply(
         _("Proposed: {headline}", headline=payload.headline),
         tuple(lines),
-        footer=(_("rule {rule}", rule=payload.rule),),
         buttons=buttons,
         shows_head=True,
     )

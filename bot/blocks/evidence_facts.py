@@ -48,7 +48,7 @@ def opened(payload: e.IncidentOpened, _case: Case, _: Translate) -> Reply:
 def answered(payload: e.AnswerRecorded, _case: Case, _: Translate) -> Reply:
     """Show a person's answer."""
     note = (esc(payload.note),) if payload.note else ()
-    return Reply(_("Answer to {item}: {value}", item=payload.item, value=cut(payload.value, 600)), note)
+    return Reply(_("{item}: {value}", item=payload.item, value=cut(payload.value, 600)), note)
 
 
 def job_requested(payload: e.JobRequested, _case: Case, _: Translate) -> Reply:
@@ -109,12 +109,12 @@ def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Rep
     total = len(host) + len(container)
     if payload.disagreements:
         title = _(
-            "Fingerprint of {node}: host and container disagree in {n} points",
+            "Fingerprint of {node}: host and container disagree, {n}×",
             node=payload.node,
             n=len(payload.disagreements),
         )
     elif payload.moved:
-        title = _("Fingerprint of {node}: {n} variables moved", node=payload.node, n=len(payload.moved))
+        title = _("Fingerprint of {node}: something moved, {n}×", node=payload.node, n=len(payload.moved))
     else:
         title = _("Fingerprint of {node} read", node=payload.node)
     return Reply(

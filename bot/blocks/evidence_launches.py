@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from bot.blocks import findings
 from bot.blocks.reply import Reply
 from bot.blocks.terms import REQUEST_VERDICTS, STAGES
-from bot.blocks.texts import Mrkdwn, Translate, code, code_block, cut, esc, joined, short
+from bot.blocks.texts import Mrkdwn, Translate, code, code_block, cut, esc, joined, short, when
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case, Noted
 from playbooks.judging.finding import Finding
@@ -68,7 +69,7 @@ def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
     lines = [_ending(payload, _)]
     if payload.outcome is not Outcome.NOT_OBSERVED:
         lines += [
-            findings.first_failure(found, _) if payload.outcome is not Outcome.READY else Mrkdwn(""),
+            findings.first_failure(found, _, named=True) if payload.outcome is not Outcome.READY else Mrkdwn(""),
             findings.reached(found, _),
             *findings.symptoms(found, _, most=1),
             _changed(payload, before, _),
@@ -80,7 +81,9 @@ def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
     if payload.tenants:
         lines.append(_("Other tenants on the node: {who}", who=cut(", ".join(payload.tenants), 300)))
     if payload.held_until:
-        lines.append(_("The engine is held until {until} for requests.", until=payload.held_until))
+        lines.append(
+            _("The engine is held until {until} for requests.", until=when(datetime.fromisoformat(payload.held_until)))
+        )
     if before is not None and case.boundary is not None and case.boundary.payload.verdict is DriverVerdict.BLOCKED:
         lines.append(
             _("_Whatever the score, the boundary does not open the next stage: see #{seq}._", seq=case.boundary.seq)
@@ -104,9 +107,9 @@ def _attempt_title(payload: e.AttemptRecorded, found: Finding, _: Translate) -> 
             return _("{attempt}: not observed - it gives no score", attempt=name)
         case Outcome.FAILED | Outcome.STOPPED_BY_LIMIT:
             if found.stage is Stage.NONE:
-                return _("{attempt}: failed - {verdict}", attempt=name, verdict=findings.headline(found, _))
+                return _("{attempt}: failed. {verdict}", attempt=name, verdict=findings.headline(found, _))
             return _(
-                "{attempt}: {stage} failed - {verdict}",
+                "{attempt}: {stage} failed. {verdict}",
                 attempt=name,
                 stage=_(STAGES[found.stage]),
                 verdict=findings.headline(found, _),

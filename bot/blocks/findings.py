@@ -24,23 +24,29 @@ def shown_oom(finding: Finding) -> bool:
     return finding.error_class not in OOM_CLASSES and any(s.error_class in OOM_CLASSES for s in finding.symptoms)
 
 
-def first_failure(finding: Finding, _: Translate) -> Mrkdwn:
-    """Say where the first failure stands: stage, line, text, ranks."""
+def first_failure(finding: Finding, _: Translate, *, named: bool = False) -> Mrkdwn:
+    """Say where the first failure stands: stage, line, text, ranks.
+
+    named: whether the title named the stage already.
+    """
     if finding.error_class is ErrorClass.NONE:
         return _("Reached: {stage}.", stage=_(STAGES[finding.reached]))
-    where = (
-        _("line {line} of {lines}", line=finding.root_line, lines=finding.lines)
-        if finding.root_line is not None and finding.lines
-        else _("line {line}", line=finding.root_line)
-        if finding.root_line is not None
-        else _("no line of the log says it")
-    )
     text = code(finding.root_text) if finding.root_text else Mrkdwn("")
-    stage = (
-        _("{stage} failed", stage=_(STAGES[finding.stage])) if finding.stage is not Stage.NONE else _("Stage unknown")
-    )
-    said = _("{stage}: {where}{text}", stage=_cap(stage), where=where, text=Mrkdwn(f" {text}" if text else ""))
+    if finding.root_line is None and not text:
+        return _("No line of this log says what failed first.")
+    stage = _("First failure") if named or finding.stage is Stage.NONE else _(STAGES[finding.stage])
+    if not named and finding.stage is not Stage.NONE:
+        stage = _("{stage} failed", stage=stage)
+    said = _("{what}: {where} {text}", what=_cap(stage), where=_line(finding, _), text=text)
     return joined([said, _("on {ranks}", ranks=ranks(finding.ranks)) if finding.ranks else Mrkdwn("")], " ")
+
+
+def _line(finding: Finding, _: Translate) -> Mrkdwn:
+    if finding.root_line is None:
+        return _("said by the runtime, not by the log:")
+    if finding.lines:
+        return _("line {line} of {lines}", line=finding.root_line, lines=finding.lines)
+    return _("line {line}", line=finding.root_line)
 
 
 def ranks(names: tuple[str, ...]) -> str:
@@ -75,6 +81,8 @@ def next_step(finding: Finding, _: Translate) -> Mrkdwn:
         return _("*Next:* {what}", what=finding.next_check)
     if finding.decision is not None:
         return _("*Next:* this points to: {decision}.", decision=_(DECISIONS[finding.decision]))
+    if finding.error_class is ErrorClass.UNKNOWN:
+        return _("*Next:* drop the complete log, from the first line to the exit; the beginning decides.")
     return Mrkdwn("")
 
 

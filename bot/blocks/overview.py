@@ -88,7 +88,7 @@ def cases(found: Sequence[OpenCase], _: Translate) -> Message:
                 ),
             )
         )
-    title = _("{n} open cases", n=len(found))
+    title = _("Open cases: {n}", n=len(found))
     return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), *(_case_line(one, _) for one in found[:15])]))))
 
 
@@ -143,7 +143,7 @@ def nodes(found: Sequence[NodeLine], _: Translate) -> Message:
                 ),
             )
         )
-    title = _("{n} nodes", n=len(found))
+    title = _("Nodes: {n}", n=len(found))
     return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), *(_node_line(one, _) for one in found[:20])]))))
 
 

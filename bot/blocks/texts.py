@@ -55,7 +55,8 @@ def code_block(text: str, *, max_lines: int = 8, max_chars: int = 1800) -> Mrkdw
 
 def short(digest: str | None) -> Mrkdwn:
     """Show a digest by its first eight digits."""
-    return Mrkdwn(f"`{esc(digest[:8])}…`") if digest else Mrkdwn("`-`")
+    digits = (digest or "").removeprefix("sha256:")
+    return Mrkdwn(f"`{esc(digits[:8])}…`") if digits else Mrkdwn("`-`")
 
 
 def person(actor: str) -> Mrkdwn:

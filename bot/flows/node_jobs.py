@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice, refusal
@@ -115,7 +115,7 @@ def command_facts(case: Case) -> launch_command.LaunchCommand | None:
 def _interpreter(reading: Reading, node: str) -> str | None:
     known_node = reading.node(node)
     policy = known_node.hello.policy if known_node is not None and known_node.hello is not None else {}
-    named = policy.get("interpreters") or ()
+    named: list[Any] = list(policy.get("interpreters") or [])
     return str(named[0]) if len(named) == 1 else None
 
 

@@ -80,6 +80,7 @@ def open_incident(services: Services, asker: Asker, opening: Opening) -> Opened:
         incident = tx.open_incident(
             channel=asker.channel, owner=asker.user, payload=payload, at=now, language=_.language
         )
+        tx.enqueue(OutboxKind.EVIDENCE, {"seq": incident.head_seq}, incident=incident.id, at=now)
         tx.note_artifact(_playbook_meta(sha256, playbook, services, incident.id))
         tx.artifact_stored(sha256)
         _save_scene(tx, services, incident, asker, now)

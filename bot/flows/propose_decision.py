@@ -46,4 +46,4 @@ def propose_decision(services: Services, asker: Asker, incident_id: str, *, rema
 def usual_actions(services: Services) -> dict[ErrorClass, DecisionKind]:
     """Return the usual next action of each error class, as the definitions say."""
     classes = services.definitions.signatures().classes
-    return {name: known_class.points_to for name, known_class in classes.items() if known_class.points_to is not None}
+    return {name: known_class.points_to for name, known_class in classes.items()}

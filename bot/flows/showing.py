@@ -94,7 +94,7 @@ def silent_node(services: Services, reading: Reading, name: str | None, now: dat
     return None if heard is not None and now - heard <= services.timing.node_silent_after else name
 
 
-def recorded_of(reading: Reading, incident_id: str, seq: int) -> Recorded | None:
+def recorded_of(services: Services, reading: Reading, incident_id: str, seq: int) -> Recorded | None:
     """Return an entry with the case as it was at that entry."""
     entries = []
     for entry in reading.entries(incident_id):
@@ -104,6 +104,7 @@ def recorded_of(reading: Reading, incident_id: str, seq: int) -> Recorded | None
     if not entries or entries[-1].seq != seq:
         return None
     last = entries[-1]
+    case = fold(incident_id, entries)
     return Recorded(
         seq=last.seq,
         kind=last.kind,
@@ -111,7 +112,8 @@ def recorded_of(reading: Reading, incident_id: str, seq: int) -> Recorded | None
         at=last.at,
         payload=last.payload,
         hash=last.hash,
-        case=fold(incident_id, entries),
+        case=case,
+        labels={step.id: step.label for step in case_playbook(services, case).steps()},
     )
 
 

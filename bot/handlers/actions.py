@@ -46,7 +46,7 @@ def register(app: AsyncApp, services: Services) -> None:
         verb, ref = _meant(action)
         asker = asker_of(body, key=_key(body, action))
         flow, arguments, opens_form = _flow(verb, ref)
-        done = await outcome(services, flow, services, asker, *arguments)
+        done: Any = await outcome(services, flow, services, asker, *arguments)
         said: Message | None = done if isinstance(done, Message) else None
         if opens_form and said is None:
             said = await open_view(client, str(body.get("trigger_id", "")), done, body)

@@ -8,7 +8,6 @@ from typing import Any
 from bot.blocks.dashboard import Dashboard, Running
 from bot.blocks.evidence import Recorded
 from playbooks.catalog import load_playbook
-from playbooks.guiding.case import fold
 from playbooks.guiding.checklist import items, next_step
 from tests.support.cases import OPENED_AT, CaseLines
 
@@ -25,7 +24,8 @@ def recorded(lines: CaseLines) -> Recorded:
         at=last.at,
         payload=last.payload,
         hash="9f3a" * 16,
-        case=fold(lines.incident, lines.lines),
+        case=lines.case,
+        labels={step.id: step.label for step in load_playbook(lines.case.opened.payload.playbook).steps()},
     )
 
 
