@@ -19,7 +19,6 @@ METHODS: dict[str, tuple[float, int]] = {
     "files.info": (50 / 60, 10),
     "conversations.replies": (50 / 60, 5),
     "conversations.history": (50 / 60, 5),
-    "conversations.open": (50 / 60, 5),
     "views.publish": (100 / 60, 10),
 }
 """Calls per second and burst, a little under Slack's tier each."""

@@ -9,6 +9,7 @@ from bot.flows import forms
 from bot.flows import show_status as show
 from bot.flows.analyse_log import analyse_log
 from bot.handlers.edge import Body, asker_of, open_view, outcome, turned_away
+from bot.handlers.manifest import COMMAND
 
 if TYPE_CHECKING:
     from slack_bolt.app.async_app import AsyncApp
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
     from bot.flows.services import Services
-
-COMMAND = "/baseline"
 
 
 def register(app: AsyncApp, services: Services) -> None:

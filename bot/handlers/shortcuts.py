@@ -12,6 +12,7 @@ from bot.flows.analyse_log import analyse_log
 from bot.flows.receive_message import Incoming, pasted_log, receive_message, unescaped
 from bot.flows.showing import Asker, language_for
 from bot.handlers.edge import Body, asker_of, later, open_view, outcome, tell, turned_away
+from bot.handlers.manifest import ANALYSE, OPEN
 
 if TYPE_CHECKING:
     from slack_bolt.app.async_app import AsyncApp
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
     from bot.flows.services import Services
-
-OPEN, ANALYSE = "open_from_message", "analyse_message"
 
 
 def register(app: AsyncApp, services: Services) -> None:
