@@ -137,9 +137,9 @@ class FlowPool:
                 raise StoreUnavailable("the incident store took the words but did not confirm; look before repeating")
         if not done:
             raise StoreUnavailable("the incident store did not answer in time; nothing was recorded")
-        result = future.result()
-        self._breaker.succeeded()
-        return result
+        if not isinstance(future.exception(), StoreUnavailable | StoreBusy):
+            self._breaker.succeeded()  # a refusal is an answer too
+        return future.result()
 
     def _ended(self, future: asyncio.Future[Any]) -> None:
         self._running -= 1

@@ -11,6 +11,8 @@ from playbooks.judging.baseline_diff import diff
 from playbooks.judging.first_failure import analyse, analyse_text
 from pydantic import ValidationError
 
+from bot.blocks.notices import notice
+from bot.blocks.texts import translator
 from bot.errors import JobNotAsked
 from bot.flows.held_engines import still_held
 from bot.flows.judged import Context, Judged, LogFile
@@ -227,7 +229,8 @@ def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
                 now=now,
             )
         except JobNotAsked as error:
-            text = f"Attempt {attempt.attempt + 1} was not asked for: {error}"
-            tx.enqueue(OutboxKind.NOTE, {"text": text, "blocks": []}, incident=job.incident, at=now)
+            _ = translator(tx.lock(job.incident).language)
+            said = notice(_("Attempt {n} was not asked for", n=attempt.attempt + 1), _("{why}.", why=str(error)))
+            tx.enqueue(OutboxKind.NOTE, said.payload(), incident=job.incident, at=now)
 
     return (scored, again)

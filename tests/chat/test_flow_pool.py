@@ -123,7 +123,13 @@ async def test_after_failures_in_a_row_calls_are_refused_at_once_until_a_probe_c
     with pytest.raises(StoreUnavailable, match="has not answered lately"):
         await pool(calls.append, "refused")
     clock.at = 3.0
-    await pool(calls.append, "probe")
+
+    def refused() -> None:
+        calls.append("probe")
+        raise UnknownIncident("no incident INC-9999")
+
+    with pytest.raises(UnknownIncident):
+        await pool(refused)
     await pool(calls.append, "closed again")
     assert calls[5:] == ["down", "probe", "closed again"]
     pool.close()
