@@ -45,4 +45,5 @@ def configure_logs(*, as_json: bool, level: int = logging.INFO) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     # Bolt logs whole request bodies at INFO when a signature is wrong; those may hold pasted logs.
     logging.getLogger("slack_bolt").setLevel(logging.WARNING)
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    for chatty in ("uvicorn.error", "alembic", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
