@@ -55,6 +55,12 @@ def field(case: Case, side: Side, pattern: str) -> Seen | None:
     return unread
 
 
+def value(case: Case, side: Side, name: str) -> Any:
+    """Return the value of a field that was read and is there, else None."""
+    found = field(case, side, name)
+    return found.value if found is not None and found.status is FieldStatus.OK else None
+
+
 def container_read(case: Case) -> int | None:
     """Return the newest fingerprint that has a container side, if any."""
     return next((noted.seq for noted in reversed(case.fingerprints) if noted.payload.facts.get("container")), None)

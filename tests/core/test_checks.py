@@ -214,6 +214,10 @@ class TestSeen:
         found = seen.field(lines.case, "host", "driver.loaded")
         assert (found.status, found.was_read, found.seq) == (FieldStatus.REFUSED, False, 3)
 
+    def test_the_value_of_what_is_there(self):
+        lines = CaseLines().opened().fingerprint({"a.b": ok(1), "c.d": ABSENT, "e.f": REFUSED})
+        assert [seen.value(lines.case, "host", name) for name in ("a.b", "c.d", "e.f", "g.h")] == [1, None, None, None]
+
     def test_a_scene_has_a_container_side_and_no_host_side(self):
         lines = CaseLines().opened().scene(container={"image.id": ok("x")})
         assert seen.field(lines.case, "container", "image.id").seq == 3
