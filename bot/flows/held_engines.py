@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from bot.ports import Reading
 
 
-def holder_of(
-    reading: Reading, node: str, *, incident: str, now: datetime, job_id: str | None = None
-) -> str | None:
+def holder_of(reading: Reading, node: str, *, incident: str, now: datetime, job_id: str | None = None) -> str | None:
     """Say in words who else holds the node; None when this incident may load its GPUs.
 
     job_id: the job that asks; its own lease is no obstacle.

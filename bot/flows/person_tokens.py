@@ -32,9 +32,7 @@ def create_token(services: Services, user: str, *, valid_for: timedelta) -> NewT
     text = PREFIX + secrets.token_urlsafe(_BYTES)
     digest = _digest(text)
     with services.store.write() as tx:
-        tx.set_preference(
-            f"token:{digest}", "person", json.dumps({"user": user, "expires_at": expires_at.isoformat()})
-        )
+        tx.set_preference(f"token:{digest}", "person", json.dumps({"user": user, "expires_at": expires_at.isoformat()}))
     return NewToken(text=text, digest=digest, user=user, expires_at=expires_at)
 
 

@@ -41,9 +41,7 @@ def take_lease(services: Services, node: str, *, by: str, reason: str) -> Lease:
             raise SecondPersonNeeded("the person who asked for the job may not take its lease; another approver may")
         if not tx.end_lease(node, fence=held.fence):
             raise RuleViolation(f"the lease of {node} ended at this moment")
-        tx.append(
-            held.incident, LeaseTaken(node=node, fence=held.fence, reason=reason), actor=f"user:{by}", at=now
-        )
+        tx.append(held.incident, LeaseTaken(node=node, fence=held.fence, reason=reason), actor=f"user:{by}", at=now)
         if job.state is not JobState.ENDED:
             tx.update_job(job.id, state=JobState.ENDED, outcome=JobOutcome.LOST.value, cancelled_by=f"user:{by}")
             detail = f"the lease was taken; last heard of {job.last_heard_at:%H:%M:%S} UTC" if job.last_heard_at else ""
