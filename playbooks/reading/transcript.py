@@ -1,0 +1,169 @@
+"""Lines of a log as the runtimes, collectors and vLLM's own versions wrap them, unwrapped one at a time.
+
+A line ends with LF only; a bare CR inside is a progress bar or a rewritten newline and belongs to the line.
+Says what a line is (process, level, source, text), never what it means.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+LONGEST = 16_384
+"""Characters of a line that are looked at; a longer line keeps its number and its digest elsewhere."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CARETS = re.compile(r"\^\[\[[0-9;]*m")
+_RFC3339 = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?"
+_OUTER = (
+    # kubectl --prefix, stern: `[pod/name/container] …`
+    re.compile(r"\[pod/[^\]\s]+\] ?"),
+    # a container runtime's own form (CRI): `2026-… stdout F …`
+    re.compile(rf"{_RFC3339} (?:stdout|stderr) [FP] ?"),
+    # `docker logs -t`, `kubectl logs --timestamps`; a dash may follow
+    re.compile(rf"\[?{_RFC3339}\]? (?=\S|\s|$)(?!\s*(?:\||-) )"),
+    # compose: `name-1  | …`
+    re.compile(r"[A-Za-z0-9][\w.-]{0,60}\s{0,24}\| ?"),
+    # journald and syslog: `Mon DD HH:MM:SS host unit[pid]: …`
+    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} [\w.-]+ [\w./@-]+(?:\[\d+\])?: ?"),
+    # journald short-iso: the time stamp is taken above, then `host unit[pid]: …`
+    re.compile(r"[\w.-]+ (?!NVRM)[\w./@-]+\[\d+\]: ?"),
+    # slurm and pdsh: `3: …`, `node-a: ` are left alone, they look like too much else; `[rank3]:` is torch's own
+)
+_PROCESS = re.compile(
+    r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|VllmWorker\S*|Worker\w*|RustFrontend\w*|DPSupervisor\w*"
+    r"|DPCoordinator\w*|ServeController|ServeReplica\S*|RayWorker\w*|RayWorkerProc\w*|RayWorkerWrapper|raylet|Engine\w*|\w*Proc\w*)"
+    r" pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.a-fA-F:]+))?\) ?"
+)
+_RANK = re.compile(r"\[(?:rank|Rank |RANK )(?P<rank>\d+)\]:? ?(?=[^\s]|\s|$)")
+_LEVEL = re.compile(
+    r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\s{1,6})"
+    r"(?P<stamp>\d{2}-\d{2} \d{2}:\d{2}:\d{2}(?:[.,]\d+)?|\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(?:[.,]\d+)?)?\s?"
+    r"(?:\[(?P<file>[\w./-]+\.\w+):(?P<line>\d+)\]|(?P<file2>[\w./-]+\.py):(?P<line2>\d+)\])\s?"
+)
+_PLAIN_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?\s")
+_GLOG = re.compile(r"\[?(?P<level>[WEF])\d{4} \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
+_RUST = re.compile(rf"(?:{_RFC3339}\s+)?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?P<source>[a-z_][\w:]*): ?")
+_LEVELS = {
+    "W": "WARNING",
+    "E": "ERROR",
+    "F": "FATAL",
+    "WARN": "WARNING",
+    "CRITICAL": "ERROR",
+    "FATAL": "ERROR",
+    "TRACE": "DEBUG",
+}
+_JSON_TEXT = ("log", "message", "msg", "event", "MESSAGE", "text")
+_JSON_LEVEL = ("level", "levelname", "severity")
+_JSON_PROCESS = ("process", "processName", "process_name", "logger_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a transcript.
+
+    no: from 1, counted by LF only.
+    text: without wrapping, prefix and colour; the last state of a progress bar.
+    level: `DEBUG` … `ERROR`; empty when the line has none.
+    file: source file that vLLM's logger names, without its line.
+    """
+
+    no: int
+    text: str
+    process: str = ""
+    level: str = ""
+    file: str = ""
+    logged: bool = False
+    """Whether a logger's own prefix stood before the text."""
+
+
+def read_line(no: int, raw: str | bytes) -> Line:
+    """Unwrap one line; any bytes are fine."""
+    text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+    text = text.rstrip("\r\n")
+    if len(text) > LONGEST:
+        text = text[:LONGEST]
+    if "\x00" in text:
+        text = text.replace("\x00", "")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    if "^[[" in text:
+        text = _CARETS.sub("", text)
+    level = process = ""
+    stripped = text.lstrip()
+    if stripped.startswith("{"):
+        inner = _from_json(stripped)
+        if inner is not None:
+            text, level, process = inner
+            text = text.rstrip("\r\n")
+    if "\r" in text:
+        text = _last_state(text)
+    return _inner(no, _unwrap(text), level, process)
+
+
+def _last_state(text: str) -> str:
+    """Keep what a terminal would show: the last piece that is not empty."""
+    return next((piece for piece in reversed(text.split("\r")) if piece.strip()), "")
+
+
+def _from_json(text: str) -> tuple[str, str, str] | None:
+    """Take message, level and process out of a JSON log line; None when it is something else."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    body = next((value[key] for key in _JSON_TEXT if isinstance(value.get(key), str)), None)
+    if body is None or not (len(value) > 1 or "log" in value):
+        return None
+    if not (
+        {"stream", "time", "timestamp", "ts", "asctime", "@timestamp"} & value.keys()
+        or any(k in value for k in _JSON_LEVEL)
+    ):
+        return None
+    level = next((str(value[key]).upper() for key in _JSON_LEVEL if isinstance(value.get(key), str)), "")
+    process = next((str(value[key]) for key in _JSON_PROCESS if isinstance(value.get(key), str)), "")
+    if isinstance(value.get("exc_info"), str):
+        body = f"{body} {value['exc_info'].strip().splitlines()[-1]}" if value["exc_info"].strip() else body
+    return body, _LEVELS.get(level, level), process
+
+
+def _unwrap(text: str) -> str:
+    """Take collectors' and runtimes' prefixes off, outermost first, each kind once."""
+    for pattern in _OUTER:
+        match = pattern.match(text)
+        if match and match.end() and not text.startswith(("Traceback", "File ")):
+            text = text[match.end() :]
+    return text
+
+
+def _inner(no: int, text: str, level: str, process: str) -> Line:
+    file = ""
+    logged = False
+    for _ in range(3):
+        match = _PROCESS.match(text)
+        if not match:
+            break
+        process = match["name"]
+        text = text[match.end() :]
+    match = _RANK.match(text)
+    if match:
+        process = process or f"rank{match['rank']}"
+        text = text[match.end() :]
+    match = _LEVEL.match(text)
+    if match:
+        level, file, logged = match["level"], match["file"] or match["file2"] or "", True
+        text = text[match.end() :]
+    elif (match := _GLOG.match(text)) or (match := _RUST.match(text)):
+        level, logged = match["level"], True
+        text = text[match.end() :]
+    elif match := _PLAIN_LEVEL.match(text):
+        level = match["level"]
+        text = text[match.end() :]
+    match = _RANK.match(text)
+    if match:
+        process = process or f"rank{match['rank']}"
+        text = text[match.end() :]
+    return Line(no=no, text=text.rstrip(), process=process, level=_LEVELS.get(level, level), file=file, logged=logged)
