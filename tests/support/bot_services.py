@@ -102,9 +102,9 @@ class TestBot:
     nudges: list[int] = field(default_factory=list)
 
 
-def make_bot(folder: Path, **changes: Any) -> TestBot:
+def make_bot(folder: Path, *, url: str | None = None, **changes: Any) -> TestBot:
     """Return a bot that knows one node and two people; `changes` replace fields of its services."""
-    url = f"sqlite:///{folder / 'baseline.db'}"
+    url = url or f"sqlite:///{folder / 'baseline.db'}"
     migrate(url)
     store, clock, artifacts, node_key = open_store(url), SetClock(), MemoryArtifacts(), SigningKey.generate()
     nudges: list[int] = []
