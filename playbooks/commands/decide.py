@@ -40,6 +40,8 @@ def decide_facts(
         ("Missing, cheapest first", decision.missing),
         ("Would change it", decision.would_change),
         ("Not concluded", decision.not_concluded),
+        ("Carried out", decision.carry_out),
+        ("Costs", decision.costs),
     ):
         if lines:
             print(f"\n{title}:")

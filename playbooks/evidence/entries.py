@@ -193,6 +193,9 @@ class DecisionProposed(Payload):
     would_change: list[str] = []
     not_concluded: list[str] = []
     missing: list[str] = []
+    carry_out: list[str] = []
+    """What is agreed or named first, and what follows."""
+    costs: list[str] = []
     note: str = ""
 
 

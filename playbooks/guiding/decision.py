@@ -11,6 +11,7 @@ from playbooks.evidence.entries import DecisionProposed
 from playbooks.guiding import decision_words as w
 from playbooks.guiding.decision_facts import DecisionFacts, facts_of, parse_facts, with_usual
 from playbooks.guiding.decision_rules import RULES, Rule
+from playbooks.guiding.decision_terms import CARRY_OUT, COSTS
 from playbooks.vocabulary import DecisionKind
 
 __all__ = ["Decision", "DecisionFacts", "decide", "facts_of", "parse_facts", "with_usual"]
@@ -21,6 +22,7 @@ class Decision:
     """A decision as proposed.
 
     evidence: entries of the record that the reasons stand on.
+    carry_out, costs: what comes with this kind whatever rule led to it.
     missing: what a `hold` lacks, cheapest first; `missing_items` are the checklist items that close it, in the same order.
     """
 
@@ -31,6 +33,8 @@ class Decision:
     evidence: tuple[int, ...]
     would_change: tuple[str, ...]
     not_concluded: tuple[str, ...]
+    carry_out: tuple[str, ...] = ()
+    costs: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     missing_items: tuple[str, ...] = ()
 
@@ -44,6 +48,8 @@ class Decision:
             evidence=list(self.evidence),
             would_change=list(self.would_change),
             not_concluded=list(self.not_concluded),
+            carry_out=list(self.carry_out),
+            costs=list(self.costs),
             missing=list(self.missing),
             note=note,
         )
@@ -66,6 +72,8 @@ def decide(facts: DecisionFacts) -> Decision:
         evidence=tuple(sorted({seq for name, seq in facts.evidence.items() if name in cited})),
         would_change=rule.would_change,
         not_concluded=tuple(w.NEVER[key] for key in never),
+        carry_out=CARRY_OUT[rule.kind],
+        costs=COSTS.get(rule.kind, ()),
         missing=tuple(one.text for one in missing),
         missing_items=tuple(one.item for one in missing),
     )

@@ -159,6 +159,8 @@ def _decision(case: Case) -> Iterator[str]:
             ("Missing", payload.missing),
             ("Would change it", payload.would_change),
             ("Not concluded", payload.not_concluded),
+            ("Carried out", payload.carry_out),
+            ("Costs", payload.costs),
         ):
             for line in lines:
                 yield f"  - {title}: {plain(line)}"

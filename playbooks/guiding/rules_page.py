@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from playbooks.guiding.decision_facts import DecisionFacts
 from playbooks.guiding.decision_rules import RULES, Rule
+from playbooks.guiding.decision_terms import CARRY_OUT, COSTS
 from playbooks.guiding.decision_words import NEVER
 from playbooks.guiding.gate import BEFORE_AN_ATTEMPT
 from playbooks.guiding.gate_rows import ROWS
@@ -19,7 +20,7 @@ from playbooks.vocabulary import DecisionKind
 
 def rules_page() -> str:
     """Return the page as Markdown."""
-    sections = (_head(), _score(), _gate(), _decision(), _facts(), _never(), _people())
+    sections = (_head(), _score(), _gate(), _decision(), _terms(), _facts(), _never(), _people())
     return "\n\n".join("\n".join(lines) for lines in sections) + "\n"
 
 
@@ -74,6 +75,15 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield ""
     yield from (f"- Would change it: {text}" for text in rule.would_change)
     yield from (f"- Not concluded: {NEVER[key]}." for key in rule.never)
+
+
+def _terms() -> Iterator[str]:
+    yield "## What comes with a decision"
+    yield ""
+    yield "Whatever rule led to it (R11.6, R11.7, R11.8, R12)."
+    yield ""
+    for kind in DecisionKind:
+        yield from (f"- `{kind.value}`: {text}" for text in (*CARRY_OUT[kind], *COSTS.get(kind, ())))
 
 
 def _facts() -> Iterator[str]:

@@ -12,6 +12,7 @@ from playbooks.errors import InvalidDefinition
 from playbooks.guiding.decision import DecisionFacts, decide, facts_of, parse_facts, with_usual
 from playbooks.guiding.decision_facts import ANSWER_ITEMS
 from playbooks.guiding.decision_rules import RULES
+from playbooks.guiding.decision_terms import CARRY_OUT
 from playbooks.guiding.decision_words import DRIVER_CAN_EXPLAIN, MEMORY, NEVER
 from playbooks.vocabulary import DecisionKind, DriverVerdict, ErrorClass, Outcome, Phase
 from tests.support.cases import (
@@ -565,7 +566,38 @@ def test_a_proposal_is_the_ledgers_payload():
     assert proposal.evidence == [12]
     assert proposal.would_change == list(decision.would_change)
     assert proposal.not_concluded == list(decision.not_concluded)
+    assert proposal.carry_out == list(decision.carry_out) == list(CARRY_OUT[DecisionKind.FIX_FILES])
+    assert proposal.costs == []
     assert decide(DecisionFacts()).proposal().missing == list(decide(DecisionFacts()).missing)
+
+
+@pytest.mark.parametrize("kind", DecisionKind)
+def test_every_kind_but_hold_says_how_it_is_carried_out(kind):
+    assert bool(CARRY_OUT[kind]) is (kind is not DecisionKind.HOLD)
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        pytest.param(BLOCKED | {"node_drain": False}, "withdrawn easily", id="isolation"),
+        pytest.param(BLOCKED | UPGRADE, "re-run of every workload", id="upgrade"),
+        pytest.param(
+            BLOCKED | {"node_drain": False, "isolated_environment": False, "fork_team": True},
+            "dependency chain of one's own",
+            id="rebuild",
+        ),
+        pytest.param(
+            BLOCKED | {"node_drain": False, "isolated_environment": False, "fork_team": False},
+            "is not delivered here",
+            id="stop",
+        ),
+    ],
+)
+def test_costs_are_stated_beside_those_of_staying(facts, words):
+    decision = decide(DecisionFacts(**facts))
+    assert words in decision.costs[0]
+    assert decision.costs[1].startswith("Staying as it is: engineer time")
+    assert decision.proposal().costs == list(decision.costs)
 
 
 class TestFactsOfACase:
