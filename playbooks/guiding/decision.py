@@ -81,8 +81,8 @@ def decide(facts: DecisionFacts) -> Decision:
 
 def _reasons(rule: Rule, facts: DecisionFacts) -> tuple[str, ...]:
     reasons = [condition.reason(facts) for condition in rule.when if condition is not w.ALWAYS]
-    if facts.one_cause and w.stable_failure(facts):
-        reasons.append("the two root lines differ and are of one cause")
+    if facts.one_cause and w.fails(facts):
+        reasons.append("the root lines of the two attempts differ and are of one cause; the score stays")
     if w.VERSION_RISK in rule.when and not w.boundary_fresh(facts):
         reasons.append(
             f"the boundary data is {facts.boundary_age_days} days old, more than {facts.boundary_limit_days}:"

@@ -45,8 +45,7 @@ COSTS: dict[DecisionKind, tuple[str, ...]] = {
         _STAYING,
     ),
     DecisionKind.ISOLATE: (
-        "Isolation: apart, verified first and withdrawn easily; long steady load, physical devices or network control"
-        " want a cluster of their own.",
+        "Isolation: apart, verified first, withdrawn easily; long steady load or network control want an own cluster.",
         _STAYING,
     ),
     DecisionKind.REBUILD_IMAGE: (

@@ -67,7 +67,7 @@ def may_enter(case: Case, playbook: Playbook, phase: Phase) -> None:
     Raises:
         PhaseClosed: the gate is open; `items` names what is missing.
     """
-    if phase in {Phase.DECISION, Phase.CLOSED} or _position(phase) <= _position(case.phase):
+    if phase in {Phase.DECISION, Phase.CLOSED}:
         return
     found = playbook.phase(phase)
     if found is None:

@@ -503,7 +503,7 @@ def test_reasons_carry_values_and_evidence():
         ),
         pytest.param(GOOD | fails(score=0, versions_frozen=False), "versions cannot be frozen", id="versions"),
         pytest.param(GOOD | fails(score=0, other_tenants=True), "other work was on the GPUs", id="tenants"),
-        pytest.param(fails(one_cause=True), "the two root lines differ and are of one cause", id="one cause"),
+        pytest.param(fails(score=1, one_cause=True), "differ and are of one cause", id="one cause"),
         pytest.param(BLOCKED | {"node_drain": False, "boundary_age_days": 102}, "102 days old, more than 30", id="age"),
         pytest.param({"outcome": "failed", "score": 2}, "stage unknown, class unknown", id="unknown"),
         pytest.param(
@@ -519,7 +519,7 @@ def test_reasons_say_why(facts, words):
     ("facts", "words"),
     [
         pytest.param(fails(), "of one cause", id="root lines are not said to differ"),
-        pytest.param(fails(score=1, one_cause=True), "of one cause", id="one cause only where it repeats"),
+        pytest.param(READY | {"one_cause": True}, "of one cause", id="one cause of a failure only"),
         pytest.param(fails(boundary_age_days=102), "days old", id="age matters to a driver decision only"),
         pytest.param(BLOCKED | {"node_drain": False, "boundary_age_days": 30}, "days old", id="fresh boundary"),
         pytest.param(BLOCKED | {"node_drain": False}, "no window", id="unasked is no refusal"),

@@ -461,6 +461,10 @@ class TestPhases:
     def test_an_earlier_phase_may_be_entered_again(self):
         may_enter(closed_gate().entered(Phase.REGRESSION).case, K3, Phase.BOUNDARY)
 
+    def test_what_is_not_carried_out_is_refused_from_any_phase(self):
+        error = missing(closed_gate().entered(Phase.DECISION), Phase.ADD_BACK)
+        assert str(error) == "One feature at a time: Not carried out by this version of Baseline."
+
     def test_an_approver_skips_what_lies_before(self):
         lines = skip(CaseLines().opened(), Phase.LAUNCH)
         error = missing(lines, Phase.REGRESSION)
