@@ -137,7 +137,7 @@ def _not_ready(case: Case) -> list[str]:
 
 def _item(row: GateRow, case: Case, playbook: Playbook) -> GateItem:
     judged = row.judge(case, playbook)
-    if not judged.closed and row.item is not None:
+    if not judged.closed:
         judged = _answered(case, playbook, row.item) or judged
     return GateItem(
         no=row.no,
@@ -150,8 +150,8 @@ def _item(row: GateRow, case: Case, playbook: Playbook) -> GateItem:
     )
 
 
-def _answered(case: Case, playbook: Playbook, item: str) -> Judged | None:
-    step, answer = playbook.step(item), case.answers.get(item)
+def _answered(case: Case, playbook: Playbook, item: str | None) -> Judged | None:
+    step, answer = playbook.step(item or ""), case.answers.get(item or "")
     if step is None or answer is None or not answer.payload.value.strip() or not may_answer(case, step):
         return None
     return Judged(closed=True, evidence=answer.seq, value=f"{answer.payload.value} ({answer.actor})")

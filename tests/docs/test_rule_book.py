@@ -26,7 +26,7 @@ def test_every_rule_and_kind_is_in_the_rule_book():
 
 def table_keys(text: str, heading: str) -> dict[str, str]:
     part = text.split(heading, 1)[1]
-    rows = re.findall(r"^\| (`[^|]*`) \| ([^|]*) \|", part, flags=re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]*`) \|([^|]*)\|", part, flags=re.MULTILINE)
     return {name: cells for names, cells in rows for name in re.findall(r"`([a-z_]+)`", names)}
 
 
