@@ -35,8 +35,12 @@ def slack_app(services: Services, *, token: str, api_url: str, signing_secret: s
     client = AsyncWebClient(base_url=f"{api_url.rstrip('/')}/", timeout=10)
     client.retry_handlers = []  # the SDK's own would post twice after a lost answer
     workspace = Workspace(services, token)
+
+    async def authorize(client: AsyncWebClient) -> AuthorizeResult:
+        return await workspace.authorize(client)  # Bolt fills arguments by name, also one called `self`
+
     app = AsyncApp(
-        client=client, signing_secret=signing_secret, request_verification_enabled=verify, authorize=workspace.authorize
+        client=client, signing_secret=signing_secret, request_verification_enabled=verify, authorize=authorize
     )
     register(app, services)
     return app
