@@ -118,6 +118,11 @@ def later(work: Any) -> None:
     task.add_done_callback(_background.discard)
 
 
+def background() -> tuple[asyncio.Task[None], ...]:
+    """Return what is still being done after answers went out."""
+    return tuple(_background)
+
+
 def shown_in_modal(message: Message) -> Block:
     """Return a message as a modal: what was refused, with its buttons."""
     _ = translator("en")

@@ -40,6 +40,8 @@ class FakeSlack:
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     downloads: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     """Path to content type and bytes."""
+    responses: list[Answer] = field(default_factory=list)
+    """What was sent to response URLs."""
     authorizations: list[str | None] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     _ts: int = 1_800_000_000
@@ -125,6 +127,10 @@ def fake_slack() -> Iterator[FakeSlack]:
                 slack.files[self.path.rpartition("/")[2]]["data"] = body
                 self._send(200, {}, {"ok": True})
                 return
+            if self.path == "/respond":
+                slack.responses.append(json.loads(body))
+                self._send(200, {}, {"ok": True})
+                return
             method = self.path.partition("/api/")[2].partition("?")[0]
             is_json = "json" in self.headers.get("Content-Type", "")
             query = self.path.partition("?")[2]
@@ -159,7 +165,7 @@ def fake_slack() -> Iterator[FakeSlack]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     slack.url = f"http://127.0.0.1:{server.server_port}/"
     try:
