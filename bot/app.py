@@ -244,7 +244,9 @@ def run(bot: Bot, *, on_listening: Callable[[int], None] | None = None) -> None:
     """Serve until a signal ends it; `on_listening` is told the port."""
     import uvicorn
 
-    listener = socket.socket(socket.AF_INET6 if ":" in bot.settings.host else socket.AF_INET)
+    family = socket.AF_INET6 if ":" in bot.settings.host else socket.AF_INET
+    # Named as TCP, so that asyncio sets TCP_NODELAY on what is accepted: without it an answer waits 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((bot.settings.host, bot.settings.port))
     if on_listening is not None:
