@@ -12,7 +12,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from playbooks.judging.baseline import ContainerOptions, FixedSample, ImageRef, Mount
-from playbooks.messages import ArtifactRef, FieldValue, RequestRun
+from playbooks.messages import (
+    ArtifactRef,
+    ClaimReply,
+    FieldValue,
+    Heartbeat,
+    HeartbeatReply,
+    HelloReply,
+    JobReport,
+    NodeHello,
+    Progress,
+    ReportReply,
+    RequestRun,
+)
 from playbooks.vocabulary import Stage
 
 Facts = dict[str, FieldValue]
@@ -110,6 +122,10 @@ class Engine(Protocol):
         """Return the engine if it still runs."""
         ...
 
+    def clear(self, ref: EngineRef) -> tuple[str, ...]:
+        """End whatever is left of an engine, also when its first process is gone; returns what could not be ended."""
+        ...
+
     def sweep(self, *, spare: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """End everything this worker once started but for the jobs in `spare`: (ended, could not be ended)."""
         ...
@@ -143,17 +159,34 @@ class EngineHttp(Protocol):
     ) -> Answer: ...
 
 
+class MemoryWatch(Protocol):
+    """Samples of GPU memory in use, once a second; nothing where there is no NVML."""
+
+    def samples(self) -> tuple[tuple[int, int], ...]:
+        """Return (milliseconds since the start, bytes in use over all GPUs) so far."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class GpuReader(Protocol):
     """NVML, read in a process of its own."""
 
     def read(self) -> Facts: ...
+    def watch(self) -> MemoryWatch: ...
 
 
 class HostReader(Protocol):
     """Host facts from /proc, /sys, package records and the container engine."""
 
     def read(self, *, model_path: str | None = None) -> Facts: ...
-    def model_files(self, path: str) -> Facts: ...
+    def driver(self) -> Facts:
+        """Return the fields `driver.*` alone."""
+        ...
+
+    def model_files(self, path: str) -> Facts:
+        """Return the fields `model.*` of a folder."""
+        ...
 
 
 class InsideReader(Protocol):
@@ -162,6 +195,17 @@ class InsideReader(Protocol):
     def in_container(self, name: str) -> Facts: ...
     def in_image(self, reference: str) -> Facts: ...
     def in_python(self, python: str) -> Facts: ...
+    def packages(self, python: str) -> Facts:
+        """Return the fields `package.*` of an interpreter alone, quickly."""
+        ...
+
+    def container_facts(self, inspection: dict[str, Any]) -> Facts:
+        """Return the fields `container.*` of a `docker inspect`."""
+        ...
+
+    def image_facts(self, reference: str) -> Facts:
+        """Return the fields `image.*` alone."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +231,20 @@ class SceneReader(Protocol):
 class Spool(Protocol):
     """Evidence on the node until the bot has it; redacted before it is hashed."""
 
-    def save_text(self, job_id: str, name: str, text: bytes, *, media_type: str = "text/plain") -> ArtifactRef: ...
-    def save_log(self, job_id: str, name: str, path: Path, *, around: tuple[int, ...] = ()) -> ArtifactRef:
-        """Save a log file, bounded: its head, the surroundings of the lines `around` (from 1) and its tail."""
+    def save_text(
+        self, job_id: str, name: str, text: bytes, *, media_type: str = "text/plain", secrets: Mapping[str, str] = {}
+    ) -> ArtifactRef: ...
+    def save_log(
+        self, job_id: str, name: str, path: Path, *, around: tuple[int, ...] = (), secrets: Mapping[str, str] = {}
+    ) -> ArtifactRef:
+        """Save a log file, bounded: its head, the surroundings of the lines `around` (from 1) and its tail.
+
+        secrets: values that this node filled in, by name; they are replaced wherever they stand.
+        """
         ...
+
+    def path(self, sha256: str) -> Path: ...
+    def forget(self, sha256: str) -> None: ...
 
 
 class Control(Protocol):
@@ -201,6 +255,22 @@ class Control(Protocol):
         ...
 
     def progress(self, stage: Stage | None, note: str, *, root_text: str | None = None) -> None: ...
+
+
+class Bot(Protocol):
+    """The bot's interface for nodes; every call may raise BotUnreachable or BotRefused."""
+
+    @property
+    def clock_offset_ms(self) -> int | None:
+        """Node minus bot at the last answer; None = not heard yet."""
+        ...
+
+    def hello(self, hello: NodeHello) -> HelloReply: ...
+    def claim(self, job_id: str, *, patience_s: float) -> ClaimReply: ...
+    def heartbeat(self, beat: Heartbeat) -> HeartbeatReply: ...
+    def progress(self, progress: Progress) -> None: ...
+    def report(self, report: JobReport, *, patience_s: float) -> ReportReply: ...
+    def put_artifact(self, ref: ArtifactRef, path: Path, *, job_id: str) -> None: ...
 
 
 class Clock(Protocol):

@@ -42,6 +42,8 @@ class Allowed:
     total_s: int
     hold_s: int
     secrets: dict[str, str]
+    gpus: tuple[str, ...]
+    """UUIDs to use; empty = all of the node."""
 
 
 def allow_launch(request: JobRequest, policy: NodePolicy | None) -> Allowed:
@@ -75,6 +77,7 @@ def allow_launch(request: JobRequest, policy: NodePolicy | None) -> Allowed:
         total_s=min(request.limits.total_s, policy.max_duration_s),
         hold_s=min(LaunchParams.model_validate(request.params).hold_s, policy.max_hold_s),
         secrets=_secrets(baseline, policy),
+        gpus=baseline.gpus or (() if policy.gpus == "all" else policy.gpus),
     )
 
 

@@ -1,0 +1,52 @@
+"""One field read with care: whatever goes wrong becomes the status of that field and costs no other."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from playbooks.messages import FieldValue
+from playbooks.reading.fields import read as present
+from playbooks.vocabulary import FieldStatus
+
+_LONGEST_DETAIL = 300
+
+
+def attempt(source: str, call: Callable[[], Any], *, unit: str | None = None) -> FieldValue:
+    """Return what `call` returns as a field; None is `absent`, an error of the system its own status."""
+    try:
+        return present(call(), source, unit=unit)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        return failed(FieldStatus.ABSENT, source, error, unit=unit)
+    except PermissionError as error:
+        return failed(FieldStatus.REFUSED, source, error, unit=unit)
+    except (TimeoutError, subprocess.TimeoutExpired) as error:
+        return failed(FieldStatus.TIMEOUT, source, error, unit=unit)
+    except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
+        return failed(FieldStatus.ERROR, source, error, unit=unit)
+
+
+def failed(status: FieldStatus, source: str, why: object, *, unit: str | None = None) -> FieldValue:
+    """Return a field that could not be read, and why."""
+    return FieldValue(status=status, source=source, detail=str(why)[:_LONGEST_DETAIL], unit=unit)
+
+
+def text(path: Path) -> str:
+    """Return a small text file without its last line break."""
+    return path.read_text(encoding="utf-8", errors="replace").rstrip("\n\0")
+
+
+def output(*argv: str, timeout_s: float) -> str:
+    """Return what a command printed.
+
+    Raises:
+        FileNotFoundError: there is no such command.
+        TimeoutExpired: it did not end in time.
+        OSError: it failed; the message is its own.
+    """
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace")  # noqa: S603 - fixed commands
+    if done.returncode != 0:
+        raise OSError(f"{argv[0]} ended with {done.returncode}: {(done.stderr or done.stdout).strip()[:200]}")
+    return done.stdout.strip()

@@ -1,0 +1,63 @@
+"""The Docker SDK's client, and its errors in our words. The only modules that import the SDK are this one and the engine's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+from docker.errors import APIError, DockerException, NotFound
+
+import docker
+from workers.errors import EngineUnavailable, ProbeFailed
+
+TIMEOUT_S = 5
+
+
+class DockerGateway:
+    """Opens a client when one is needed, so that a daemon that comes and goes costs one answer each."""
+
+    def __init__(self, *, base_url: str | None = None, timeout_s: int = TIMEOUT_S) -> None:
+        self._base_url = base_url
+        self._timeout_s = timeout_s
+
+    @contextmanager
+    def client(self, *, timeout_s: int | None = None) -> Iterator[docker.DockerClient]:
+        """Give a client, and map what goes wrong with the daemon itself.
+
+        Raises:
+            EngineUnavailable: no daemon, no permission, or no answer in time.
+            ProbeFailed: the daemon answered with an error; its own text.
+        """
+        seconds = timeout_s or self._timeout_s
+        with mapped():
+            made = (
+                docker.DockerClient(base_url=self._base_url, timeout=seconds)
+                if self._base_url
+                else docker.from_env(timeout=seconds)
+            )
+        try:
+            with mapped():
+                yield made
+        finally:
+            made.close()
+
+
+@contextmanager
+def mapped() -> Iterator[None]:
+    """Turn the SDK's and its transport's errors into ours."""
+    try:
+        yield
+    except NotFound as error:
+        raise ProbeFailed(f"docker: {error.explanation or error}") from error
+    except APIError as error:
+        raise ProbeFailed(f"docker: {explanation(error)}") from error
+    except DockerException as error:
+        raise EngineUnavailable(f"the Docker daemon does not answer: {error}") from error
+    except requests.exceptions.RequestException as error:
+        raise EngineUnavailable(f"the Docker daemon did not answer in time: {error}") from error
+
+
+def explanation(error: APIError) -> str:
+    """Return the daemon's own text."""
+    return str(error.explanation or error)

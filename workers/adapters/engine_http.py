@@ -1,0 +1,182 @@
+"""HTTP to the inference engine: health, served model, and the fixed request with its stream of events.
+
+One request is one connection, so that no pooled connection outlives its engine. Loopback or container addresses only;
+proxies of the environment are not used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+
+from playbooks.judging.baseline import FixedSample
+from playbooks.messages import RequestRun
+from workers.ports import Answer
+
+_HEAD_CHARS = 200
+_ERROR_CHARS = 500
+
+
+class HttpxEngineHttp:
+    """The port `EngineHttp` over httpx."""
+
+    def health(self, endpoint: str, *, timeout_s: float = 2) -> int | None:
+        """Return the status of `/health`; None when nobody answers."""
+        try:
+            with _client(timeout_s) as client:
+                return client.get(f"{endpoint}/health").status_code
+        except httpx.HTTPError:
+            return None
+
+    def model_name(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None:
+        """Return the name of the first served model."""
+        try:
+            with _client(10) as client:
+                content = client.get(f"{endpoint}/v1/models", headers=dict(headers)).json()
+            return str(content["data"][0]["id"])
+        except (httpx.HTTPError, ValueError, KeyError, IndexError, TypeError):
+            return None
+
+    def ask(
+        self,
+        endpoint: str,
+        sample: FixedSample,
+        *,
+        n: int,
+        timeout_s: float,
+        model: str | None,
+        headers: Mapping[str, str],
+    ) -> Answer:
+        """Send the fixed request once and record when what came back.
+
+        A sample without a model gets the served one's name; a sample that streams is read event by event.
+        """
+        body: dict[str, Any] = json.loads(sample.body)
+        if "model" not in body and model is not None:
+            body["model"] = model
+        seen = _Seen(n)
+        try:
+            with (
+                _client(timeout_s) as client,
+                client.stream(
+                    "POST",
+                    endpoint + sample.path,
+                    json=body,
+                    headers={**headers, "User-Agent": sample.client},
+                ) as response,
+            ):
+                seen.status = response.status_code
+                if response.is_success and body.get("stream"):
+                    for event in _events(response.iter_lines()):
+                        seen.event(event)
+                        if seen.elapsed_ms() > timeout_s * 1000:
+                            raise httpx.ReadTimeout("the stream went on past its time")
+                else:
+                    seen.whole(response.read())
+        except httpx.TimeoutException:
+            seen.error = f"no complete answer within {timeout_s:.0f} s"
+        except httpx.HTTPError as error:
+            seen.error = f"{type(error).__name__}: {error}"
+        return seen.answer()
+
+
+class _Seen:
+    """What came back of one request, as it comes."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.started_at = datetime.now(UTC)
+        self._start = time.monotonic()
+        self.status: int | None = None
+        self.error: str | None = None
+        self._first_ms: int | None = None
+        self._text: list[str] = []
+        self._finish: str | None = None
+        self._usage: dict[str, Any] = {}
+        self._fingerprint: str | None = None
+        self._done = False
+
+    def event(self, data: str) -> None:
+        if data == "[DONE]":
+            self._done = True
+            return
+        try:
+            content = json.loads(data)
+        except ValueError:
+            self.error = f"expected JSON events, found {data[:80]!r}"
+            return
+        self._take(content)
+
+    def whole(self, raw: bytes) -> None:
+        try:
+            content = json.loads(raw)
+        except ValueError:
+            content = None
+        if self.status is None or self.status >= 400 or not isinstance(content, dict):
+            self.error = self.error or raw[:_ERROR_CHARS].decode(errors="replace") or f"HTTP {self.status}, empty body"
+            return
+        self._take(content)
+        self._done = True
+
+    def _take(self, content: dict[str, Any]) -> None:
+        if "error" in content and not content.get("choices"):
+            self.error = json.dumps(content["error"])[:_ERROR_CHARS]
+            return
+        self._fingerprint = content.get("system_fingerprint") or self._fingerprint
+        self._usage = content.get("usage") or self._usage
+        for choice in content.get("choices") or ():
+            text = _text_of(choice)
+            if text and self._first_ms is None:
+                self._first_ms = self.elapsed_ms()
+            self._text.append(text)
+            self._finish = choice.get("finish_reason") or self._finish
+
+    def elapsed_ms(self) -> int:
+        return round((time.monotonic() - self._start) * 1000)
+
+    def answer(self) -> Answer:
+        text = "".join(self._text)
+        if self.error is None and not self._done:
+            self.error = "the stream ended without its last event"
+        details = self._usage.get("prompt_tokens_details") or {}
+        run = RequestRun(
+            n=self.n,
+            started_at=self.started_at,
+            first_token_ms=self._first_ms,
+            ended_ms=self.elapsed_ms(),
+            http_status=self.status,
+            finish_reason=self._finish,
+            complete=self.error is None and self._finish is not None,
+            error=self.error,
+            prompt_tokens=self._usage.get("prompt_tokens"),
+            completion_tokens=self._usage.get("completion_tokens"),
+            cached_tokens=details.get("cached_tokens"),
+            output_sha256=hashlib.sha256(text.encode()).hexdigest() if text else None,
+            output_head=text[:_HEAD_CHARS],
+            system_fingerprint=self._fingerprint,
+        )
+        return Answer(run, text)
+
+
+def _text_of(choice: dict[str, Any]) -> str:
+    part = choice.get("delta") or choice.get("message")
+    if part is None:
+        return choice.get("text") or ""
+    # a model that never closes its thinking puts the whole answer into `reasoning`
+    return (part.get("reasoning") or part.get("reasoning_content") or "") + (part.get("content") or "")
+
+
+def _events(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if line.startswith("data:"):
+            yield line.removeprefix("data:").strip()
+
+
+def _client(timeout_s: float) -> httpx.Client:
+    return httpx.Client(timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 2)), trust_env=False)

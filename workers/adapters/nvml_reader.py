@@ -1,0 +1,89 @@
+"""Runs the NVML probe in a fresh, killable process: a hang costs its time-out and is a field, never an exception."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+
+from playbooks.messages import FieldValue
+from playbooks.vocabulary import FieldStatus
+from workers.adapters.attempted import failed
+from workers.ports import Facts
+
+_PROBE = [sys.executable, "-m", "workers.adapters.nvml_probe"]
+TIMEOUT_S = 10.0
+"""Driver start-up without persistence mode takes several seconds; beyond this it hangs (Xid 119)."""
+
+
+class NvmlReader:
+    """The port `GpuReader` over nvidia-ml-py."""
+
+    def __init__(self, *, timeout_s: float = TIMEOUT_S) -> None:
+        self._timeout_s = timeout_s
+
+    def read(self) -> Facts:
+        """Return `nvml.*` and `gpu.*`; with a hung driver the one field that says so."""
+        source = "nvml probe"
+        child = subprocess.Popen(_PROBE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)  # noqa: S603 - our own module
+        try:
+            out, err = child.communicate(timeout=self._timeout_s)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            _abandon(child)
+            hung = FieldValue(
+                status=FieldStatus.TIMEOUT,
+                value="hang",
+                source=source,
+                detail=f"no answer within {self._timeout_s:.0f} s",
+            )
+            return {"nvml.error": hung}
+        try:
+            fields = json.loads(out)
+        except ValueError:
+            why = err.decode(errors="replace").strip().splitlines()[-1:] or [f"ended with {child.returncode}"]
+            return {"nvml.error": failed(FieldStatus.ERROR, source, why[0])}
+        return {name: FieldValue.model_validate(field) for name, field in fields.items()}
+
+    def watch(self) -> NvmlWatch:
+        """Begin to sample the memory in use."""
+        return NvmlWatch()
+
+
+class NvmlWatch:
+    """Samples of GPU memory from a process that is ended by `close`."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[int, int]] = []
+        self._child = subprocess.Popen(  # noqa: S603 - our own module
+            [*_PROBE, "--watch"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
+        self._thread = threading.Thread(target=self._collect, name="gpu-memory", daemon=True)
+        self._thread.start()
+
+    def samples(self) -> tuple[tuple[int, int], ...]:
+        """Return what was sampled so far."""
+        return tuple(self._samples)
+
+    def close(self) -> None:
+        """Sample no more."""
+        self._child.kill()
+        _abandon(self._child)
+        self._thread.join(timeout=1)
+
+    def _collect(self) -> None:
+        for line in self._child.stdout or ():
+            at, used = line.split()
+            self._samples.append((int(at), int(used)))
+
+
+def _abandon(child: subprocess.Popen[bytes]) -> None:
+    # a process that hangs in the kernel does not die: it is not waited for without limit
+    try:
+        child.wait(timeout=0.5)
+    except subprocess.TimeoutExpired:
+        return
+    for pipe in (child.stdout, child.stderr):
+        if pipe is not None and pipe is not child.stdout:
+            pipe.close()

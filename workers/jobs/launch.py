@@ -1,0 +1,278 @@
+"""The job `launch`: one attempt from a baseline, observed to ready or to its first failure, and nothing left behind.
+
+Returns facts: stages with their times, how it ended, the live finding, the log. Whether two attempts agree is scored by
+the bot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from playbooks.judging.first_failure import Analyser
+
+from playbooks.judging.baseline import Baseline
+from playbooks.judging.finding import Finding
+from playbooks.messages import HeldEngine, JobRequest, LaunchFacts
+from playbooks.reading.fields import indexes, value_of
+from playbooks.vocabulary import Outcome, Stage
+from workers.errors import JobError, PolicyRefusal, StartFailed
+from workers.jobs.deps import Deps, Done
+from workers.jobs.holding import STOP_GRACE_S, replace_held
+from workers.jobs.readiness import DEFAULT_SAMPLE, ReadyProbe, Target
+from workers.jobs.redacting import clean
+from workers.jobs.resolving import resolve
+from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
+from workers.policy import Allowed, allow_launch
+from workers.policy.arguments import read_options
+from workers.policy.judge import SECRET
+from workers.ports import Control, Facts, LaunchSpec, RunningEngine
+
+LOG_NAME = "engine.log"
+FAILED_GRACE_S = 1.0
+"""A failed engine is given little time: its own teardown takes many seconds and tells nothing."""
+_LEFTOVER_BYTES = 512 << 20
+"""GPU memory that may differ before and after without being called a leftover: driver and display contexts."""
+
+
+def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
+    """Launch one attempt.
+
+    Raises:
+        PolicyRefusal: the node's policy does not allow it; nothing was started.
+        JobCancelled: called off; what had been started is gone.
+        EngineUnavailable: the container engine does not answer.
+    """
+    allowed = allow_launch(request, deps.policy)
+    engine = deps.engines.get(allowed.baseline.engine)
+    if engine is None:
+        raise JobError(f"this worker has no {allowed.baseline.engine} engine; expected one of {sorted(deps.engines)}")
+    control.progress(Stage.CONTAINER_INIT, "preparing: reading packages, model files and GPUs")
+    left = list(replace_held(deps, by=f"attempt {request.attempt} of {request.incident}"))
+    before = deps.gpus.read()
+    resolved = resolve(deps, allowed, before)
+    control.check()
+    port = allowed.port or _free_port(allowed.ports)
+    spec = _spec(request, allowed, deps, port)
+    memory = deps.gpus.watch()
+    attempt = _Attempt(request, allowed, deps, control, spec)
+    try:
+        started = engine.start(spec, lambda ref: deps.journal.engine_started(request.job_id, asdict(ref)))
+    except StartFailed as failure:
+        memory.close()
+        return Done(_never_started(failure, attempt, resolved))
+    try:
+        ending = attempt.watch(started)
+        if ending.outcome is not Outcome.READY:
+            left += started.stop(grace_s=FAILED_GRACE_S)
+        facts = attempt.facts(started, ending)
+    except BaseException:
+        memory.close()
+        gone = started.stop(grace_s=FAILED_GRACE_S)
+        deps.journal.engine_ended(request.job_id, how="stopped", detail="; ".join(gone))
+        attempt.save_log(None)
+        raise
+    held = attempt.hold(started, ending)
+    if held is None:
+        if ending.outcome is Outcome.READY:
+            left += started.stop(grace_s=STOP_GRACE_S)
+        deps.journal.engine_ended(request.job_id, how="stopped")
+        left += _leftover_memory(before, deps)
+    memory.close()
+    return Done(
+        facts.model_copy(
+            update={
+                "held": held,
+                "resolved": resolved,
+                "left_behind": tuple(left),
+                "memory_samples": memory.samples(),
+                "tenants": tuple(value_of(before, "tenants") or ()),
+            }
+        )
+    )
+
+
+class _Attempt:
+    """One attempt under way."""
+
+    def __init__(self, request: JobRequest, allowed: Allowed, deps: Deps, control: Control, spec: LaunchSpec) -> None:
+        self._request = request
+        self._allowed = allowed
+        self._deps = deps
+        self._control = control
+        self._spec = spec
+        self.clean = partial(clean, secrets=allowed.secrets)
+        self.analyser = Analyser(deps.catalogue())
+        self._watch: Watch
+
+    @property
+    def endpoint(self) -> str:
+        """Where the engine answers."""
+        host = next((o.value for o in read_options(self._allowed.arguments)[1] if o.name == "--host"), None)
+        return f"http://{host if host and host != '::1' else '127.0.0.1'}:{self._spec.port}"
+
+    def watch(self, engine: RunningEngine) -> Ending:
+        """Watch until the attempt is over."""
+        limits = self._request.limits
+        last = limits.stages.get(Stage.ENDPOINT_READY, DEFAULT_LIMITS[Stage.ENDPOINT_READY])
+        target = Target(
+            endpoint=self.endpoint,
+            sample=self._allowed.baseline.sample or DEFAULT_SAMPLE,
+            headers=access_headers(self._allowed),
+            timeout_s=last.total_s,
+            is_ours=lambda: engine.answers_on(self._spec.port),
+        )
+        self._watch = Watch(
+            engine,
+            self.analyser,
+            ReadyProbe(self._deps.http, target),
+            limits=limits,
+            total_s=self._allowed.total_s,
+            clock=self._deps.clock,
+            control=self._control,
+            clean=self.clean,
+        )
+        return self._watch.run()
+
+    def facts(self, engine: RunningEngine, ending: Ending) -> LaunchFacts:
+        """Return what was observed; the log is in the spool then, with what a stop still printed."""
+        state = ending.state
+        self._watch.drain()
+        finding = self.analyser.finish(
+            exit_code=state.exit_code if state else None, oom_killed=state.oom_killed if state else None
+        )
+        if ending.limit is not None:
+            self._deps.spool.save_text(
+                self._request.job_id, "limit.txt", ending.limit.observed.encode(), secrets=self._allowed.secrets
+            )
+        return LaunchFacts(
+            outcome=ending.outcome,
+            exit_code=state.exit_code if state else None,
+            signal=state.signal if state else None,
+            oom_killed=state.oom_killed if state else None,
+            state_error=self.clean(state.error) if state and state.error else None,
+            stages=ending.spans,
+            ready_ms=ending.ready_ms,
+            finding=finding,
+            limit=ending.limit.model_copy(update={"observed": ending.limit.observed[:1500]}) if ending.limit else None,
+            log_sha256=self.save_log(finding, Path(engine.ref.log)),
+            log_lines=self._watch.lines,
+            probe=ending.probe.model_copy(update={"output_head": self.clean(ending.probe.output_head)})
+            if ending.probe
+            else None,
+        )
+
+    def save_log(self, finding: Finding | None, path: Path | None = None) -> str:
+        """Spool the log as it is now; returns its digest."""
+        around = (
+            tuple(line for line in (finding.root_line, *(s.line for s in finding.symptoms[:8])) if line is not None)
+            if finding
+            else ()
+        )
+        ref = self._deps.spool.save_log(
+            self._request.job_id,
+            LOG_NAME,
+            path or self._spec.folder / LOG_NAME,
+            around=around,
+            secrets=self._allowed.secrets,
+        )
+        return ref.sha256
+
+    def hold(self, engine: RunningEngine, ending: Ending) -> HeldEngine | None:
+        """Hold a ready engine for later requests, when asked to and allowed."""
+        if ending.outcome is not Outcome.READY or self._allowed.hold_s <= 0:
+            return None
+        now = self._deps.clock.now()
+        held = HeldEngine(
+            job_id=self._request.job_id,
+            incident=self._request.incident,
+            attempt=self._request.attempt or 0,
+            engine=engine.ref.engine,
+            what=engine.ref.what,
+            endpoint=self.endpoint,
+            since=now,
+            until=now + timedelta(seconds=self._allowed.hold_s),
+        )
+        self._deps.journal.hold(held)
+        return held
+
+
+def access_headers(allowed: Allowed) -> dict[str, str]:
+    """Return the headers that the engine's own access key asks for; {} when it has none."""
+    given = [o.value for o in read_options(allowed.arguments)[1] if o.name == "--api-key" and o.value]
+    key = given[0] if given else allowed.baseline.env.get("VLLM_API_KEY")
+    return {"Authorization": f"Bearer {filled(key, allowed.secrets)}"} if key else {}
+
+
+def filled(text: str, secrets: Mapping[str, str]) -> str:
+    """Return a value with the node's own secrets in it."""
+    return SECRET.sub(lambda found: secrets[found[1]], text)
+
+
+def _spec(request: JobRequest, allowed: Allowed, deps: Deps, port: int) -> LaunchSpec:
+    arguments = [filled(word, allowed.secrets) for word in allowed.arguments]
+    given = {option.name for option in read_options(allowed.arguments)[1]}
+    in_container = allowed.baseline.engine == "docker"
+    if "--host" not in given:
+        arguments += ["--host", "0.0.0.0" if in_container else "127.0.0.1"]  # noqa: S104 - inside the container; published on loopback
+    if "--port" not in given:
+        arguments += ["--port", str(port)]
+    program = [] if allowed.interpreter is None else [str(allowed.interpreter.vllm), "serve"]
+    return LaunchSpec(
+        job_id=request.job_id,
+        incident=request.incident,
+        attempt=request.attempt or 0,
+        argv=(*program, *arguments),
+        env={name: filled(value, allowed.secrets) for name, value in allowed.baseline.env.items()},
+        port=port,
+        folder=deps.home / "engines" / request.job_id,
+        secrets=allowed.secrets,
+        image=allowed.baseline.image,
+        mounts=allowed.mounts,
+        container=allowed.baseline.container,
+        gpus=allowed.gpus,
+    )
+
+
+def _never_started(failure: StartFailed, attempt: _Attempt, resolved: Baseline) -> LaunchFacts:
+    text = attempt.clean(str(failure))
+    for line in text.splitlines():
+        attempt.analyser.feed(line)
+    return LaunchFacts(
+        outcome=Outcome.FAILED,
+        exit_code=failure.exit_code,
+        state_error=text,
+        finding=attempt.analyser.finish(exit_code=failure.exit_code),
+        resolved=resolved,
+    )
+
+
+def _free_port(ports: tuple[int, int]) -> int:
+    first, last = ports
+    for port in range(first, last + 1):
+        with contextlib.closing(socket.socket()) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise PolicyRefusal("port", f"expected a free port from {first} to {last}, found none")
+
+
+def _leftover_memory(before: Facts, deps: Deps) -> list[str]:
+    if not indexes(before, "gpu"):
+        return []
+    after = deps.gpus.read()
+    left = []
+    for index in indexes(after, "gpu"):
+        name = f"gpu.{index}.memory_used_bytes"
+        was, now = value_of(before, name), value_of(after, name)
+        if was is not None and now is not None and now - was > _LEFTOVER_BYTES:
+            left.append(f"GPU {index}: {(now - was) >> 20} MiB more in use than before the attempt")
+    return left
