@@ -81,7 +81,7 @@ def may_enter(case: Case, playbook: Playbook, phase: Phase) -> None:
 def next_phase(case: Case, playbook: Playbook) -> Phase | None:
     """Return the phase that follows when its gate is closed, so that it can be entered now; else None."""
     later = [found.id for found in playbook.phases if _position(found.id) > _position(case.phase)]
-    if not later or later[0] in {Phase.DECISION, Phase.CLOSED}:
+    if not later or later[0] is Phase.DECISION:
         return None
     try:
         may_enter(case, playbook, later[0])

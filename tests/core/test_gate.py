@@ -454,6 +454,10 @@ class TestPhases:
         error = missing(lines.proposed("upgrade_driver").approved(), Phase.CHANGE)
         assert str(error) == "Change and rollout: Not carried out by this version of Baseline."
 
+    def test_a_change_needs_no_feature_added_back(self):
+        lines = closed_gate().entered(Phase.REGRESSION).requested(2)
+        assert missing(lines, Phase.CHANGE).items == ("Decision approved by a second person",)
+
     @pytest.mark.parametrize("phase", [Phase.DECISION, Phase.CLOSED, Phase.FREEZE])
     def test_always_open(self, phase):
         may_enter(CaseLines().opened().case, K3, phase)
