@@ -119,8 +119,8 @@ def _waiting(view: Dashboard, _: Translate) -> Mrkdwn:
 
 def step_text(step: NextStep, label: str, _: Translate) -> Mrkdwn:
     """Say the next step in words; the text comes from the playbook and is looked up like any other."""
-    text = _(step.text)
-    return _("{text} {label}", text=text, label=_(label)) if label and label not in step.text else text
+    text = _.told(step.text)
+    return _("{text} {label}", text=text, label=_.told(label)) if label and label not in step.text else text
 
 
 def _running(job: Running, _: Translate) -> Mrkdwn:

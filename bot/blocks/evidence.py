@@ -66,7 +66,7 @@ def evidence(entry: Recorded, _: Translate) -> Message:
     else:
         payload = e.PAYLOADS[entry.kind].model_validate(entry.payload)
         if isinstance(payload, e.AnswerRecorded):
-            payload = payload.model_copy(update={"item": _(entry.labels.get(payload.item, payload.item))})
+            payload = payload.model_copy(update={"item": _.told(entry.labels.get(payload.item, payload.item))})
         reply = render(payload, entry.case, _)
     title = Mrkdwn(f"#{entry.seq} · {reply.title}")
     footer = [*reply.footer, _by(entry, _)]

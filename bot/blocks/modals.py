@@ -77,9 +77,9 @@ def open_incident(
 def answer(incident: str, item: Item, _: Translate) -> Block:
     """Ask one checklist item, with why it matters and how to get the value."""
     lines = [
-        Mrkdwn(f"*{_(item.label)}*"),
-        _("Why: {why}", why=_(item.why)) if item.why else Mrkdwn(""),
-        _("How: {how}", how=_(item.how)) if item.how else Mrkdwn(""),
+        Mrkdwn(f"*{_.told(item.label)}*"),
+        _("Why: {why}", why=_.told(item.why)) if item.why else Mrkdwn(""),
+        _("How: {how}", how=_.told(item.how)) if item.how else Mrkdwn(""),
     ]
     return modal(
         callback="answer",

@@ -57,8 +57,8 @@ def question(incident: str, step: NextStep, item: Item | None, _: Translate) -> 
     label = item.label if item is not None else ""
     title = _("Next: {step}", step=step_text(step, label, _))
     lines = [
-        _("Why: {why}", why=_(step.why)) if step.why else Mrkdwn(""),
-        _("How: {how}", how=_(step.how)) if step.how else Mrkdwn(""),
+        _("Why: {why}", why=_.told(step.why)) if step.why else Mrkdwn(""),
+        _("How: {how}", how=_.told(step.how)) if step.how else Mrkdwn(""),
     ]
     return notice(title, *lines, buttons=step_buttons(incident, step, label, _))
 
@@ -85,7 +85,7 @@ def _value(value: str | None, _: Translate) -> Mrkdwn:
 
 def open_items(title: Mrkdwn, items: Sequence[str], _: Translate) -> Message:
     """Refuse with the list of what is still open."""
-    shown = [Mrkdwn(f"• {_(item)}") for item in items[:10]]
+    shown = [Mrkdwn(f"• {_.told(item)}") for item in items[:10]]
     if len(items) > 10:
         shown.append(_("… and {n} more.", n=len(items) - 10))
     return refusal(title, _("Still open:"), *shown)

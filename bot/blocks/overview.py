@@ -99,7 +99,7 @@ def _case_line(one: OpenCase, _: Translate) -> Mrkdwn:
         name=name,
         title=cut(one.title, 80),
         phase=_(PHASES[one.phase]),
-        waiting=_(one.waiting),
+        waiting=_.told(one.waiting),
     )
 
 
@@ -111,7 +111,7 @@ def status(view: Dashboard, items: Sequence[Item], gate_open: Sequence[str], _: 
     if lines:
         lines.insert(0, _("*Open in this phase:*"))
     if gate_open:
-        lines.append(_("*Open at the gate:* {items}", items=joined([_(text) for text in gate_open[:10]], "; ")))
+        lines.append(_("*Open at the gate:* {items}", items=joined([_.told(text) for text in gate_open[:10]], "; ")))
     blocks = [block for block in base.blocks if block["type"] != "actions"]
     return fit(
         Message(
@@ -121,8 +121,8 @@ def status(view: Dashboard, items: Sequence[Item], gate_open: Sequence[str], _: 
 
 
 def _item_line(item: Item, _: Translate) -> Mrkdwn:
-    how = _(" - {how}", how=_(item.how)) if item.how else Mrkdwn("")
-    return Mrkdwn(f"• {_(item.label)}{how}")
+    how = _(" - {how}", how=_.told(item.how)) if item.how else Mrkdwn("")
+    return Mrkdwn(f"• {_.told(item.label)}{how}")
 
 
 def nodes(found: Sequence[NodeLine], _: Translate) -> Message:
@@ -179,8 +179,8 @@ def step(view: Dashboard, _: Translate) -> Message:
     title = _("Next: {step}", step=step_text(view.step, view.step_label, _))
     lines = [
         Mrkdwn(f"*{title}*"),
-        _("Why: {why}", why=_(view.step.why)) if view.step.why else Mrkdwn(""),
-        _("How: {how}", how=_(view.step.how)) if view.step.how else Mrkdwn(""),
+        _("Why: {why}", why=_.told(view.step.why)) if view.step.why else Mrkdwn(""),
+        _("How: {how}", how=_.told(view.step.how)) if view.step.how else Mrkdwn(""),
     ]
     return fit(Message(title, (*sections(lines), *actions(step_buttons(view.incident, view.step, view.step_label, _)))))
 

@@ -90,6 +90,10 @@ class Translate:
         text = self._texts.get(source, source)
         return Mrkdwn(text.format(**{name: esc(value) for name, value in values.items()}) if values else text)
 
+    def told(self, source: str) -> Mrkdwn:
+        """Return a text that the core made, which may hold a person's or a log's words: looked up, then escaped."""
+        return esc(self._texts.get(source, source))
+
     def plain(self, source: str, /, **values: object) -> str:
         """Return the text for plain_text elements (buttons, titles), where Slack reads no markup."""
         text = self._texts.get(source, source)

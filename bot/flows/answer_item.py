@@ -50,4 +50,4 @@ def answer_item(
         entry = tx.append(incident_id, payload, actor=asker.actor, at=now)
         advance_phase(tx, services, incident_id, now=now)
         ask_next(tx, services, incident_id, now=now)
-    return notice(_("Recorded as #{seq}: {label}", seq=entry.seq, label=_(step.label)))
+    return notice(_("Recorded as #{seq}: {label}", seq=entry.seq, label=_.told(step.label)))
