@@ -23,6 +23,8 @@ from playbooks.judging.baseline import FixedSample
 from playbooks.vocabulary import JobKind, Phase, Stage
 
 SCHEMA = "baseline-playbook/1"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml where the wheel has it: ten times quicker on a playbook."""
 _KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -202,7 +204,7 @@ def parse_playbook(data: bytes, *, file: str) -> Playbook:
         InvalidDefinition: the bytes break the form; the message holds file, path and expected form.
     """
     try:
-        content = yaml.safe_load(data)
+        content = yaml.load(data, Loader=_LOADER)  # noqa: S506 - either loader is a safe one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"

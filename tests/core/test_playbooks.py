@@ -246,7 +246,7 @@ def test_a_bad_playbook_says_file_place_and_expected_form(edit, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        pytest.param(b"a: [", "mine.yaml:1: not YAML", id="not YAML"),
+        pytest.param(b"a: b: c", "mine.yaml:1: not YAML", id="not YAML"),
         pytest.param(b"\xff\xfe\xff", "mine.yaml: not YAML", id="not text"),
         pytest.param(b"[]", "mine.yaml: expected a mapping that begins with schema: baseline-playbook/1", id="a list"),
     ],
