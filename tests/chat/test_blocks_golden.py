@@ -16,9 +16,8 @@ from bot.blocks.elements import Message, Ref
 from bot.blocks.evidence import evidence, kinds
 from bot.blocks.limits import view_violations, violations
 from bot.blocks.texts import Mrkdwn, translator
-from playbooks.catalog import load_playbook
 from playbooks.evidence import entries as e
-from playbooks.guiding.checklist import NextStep, items
+from playbooks.guiding.checklist import Item, NextStep
 from playbooks.judging.finding import Finding
 from playbooks.vocabulary import DecisionKind, DriverVerdict, JobKind, JobOutcome, Outcome, Phase, Stage
 from tests.support.cases import OPENED_AT, CaseLines, cpu_scene, docker_baseline, finding, frozen_scene
@@ -145,6 +144,34 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
     "closed": lambda: base().add(e.IncidentClosed(reason="isolated on gpu-b2", decision=DecisionKind.ISOLATE)),
 }
 
+READ = NextStep(
+    "job",
+    "Driver loaded on the host",
+    why="Only the loaded driver runs the engine.",
+    how="Run the fingerprint.",
+    item="host-driver",
+    job=JobKind.FINGERPRINT,
+)
+ASK = NextStep(
+    "answer",
+    "May the node be drained",
+    why="A driver cannot be changed under running work.",
+    how="Answer yes or no, and who said so.",
+    item="node-drain",
+)
+APPROVE = NextStep("approve", "The proposed decision #12 waits for an approver: isolate now", item="approve")
+
+
+def an_item(name: str, label: str, how: str, choices: tuple[str, ...] = ()) -> Item:
+    why = "What is not written down cannot be frozen."
+    return Item(name, Phase.FREEZE, "R1.4", label, why, how, "open", None, None, "human", choices)
+
+
+DRIVER_ITEM = an_item("host-driver", "Driver loaded on the host", "Run the fingerprint.")
+COMMAND_ITEM = an_item("launch-command", "The complete launch command", "Paste the whole `docker run` line.")
+WINDOW_ITEM = an_item(
+    "maintenance-window", "Maintenance window", "Answer now, scheduled, or none.", ("now", "scheduled", "none")
+)
 RUNNING = Running(
     kind=JobKind.LAUNCH,
     node="gpu-a1",
@@ -169,12 +196,16 @@ NODE_LINES = [
 ]
 MESSAGES: dict[str, Callable[[], Message]] = {
     **{f"evidence-{name}": (lambda make=make: evidence(recorded(make()), EN)) for name, make in ENTRIES.items()},
-    "dashboard-opened": lambda: dashboard(a_dashboard(CaseLines().opened()), EN),
-    "dashboard-running": lambda: dashboard(a_dashboard(two_failures(), running=(RUNNING,)), EN),
-    "dashboard-decision": lambda: dashboard(a_dashboard(two_failures().proposed(**PROPOSAL)), EN),
-    "dashboard-closed": lambda: dashboard(a_dashboard(base().add(e.IncidentClosed(reason="done"))), EN),
+    "dashboard-opened": lambda: dashboard(a_dashboard(CaseLines().opened(), step=READ), EN),
+    "dashboard-running": lambda: dashboard(
+        a_dashboard(two_failures(), running=(RUNNING,), step=ASK, step_label=ASK.text), EN
+    ),
+    "dashboard-decision": lambda: dashboard(a_dashboard(two_failures().proposed(**PROPOSAL), step=APPROVE), EN),
+    "dashboard-closed": lambda: dashboard(
+        a_dashboard(base().add(e.IncidentClosed(reason="done")), step=NextStep("close", "This case is closed.")), EN
+    ),
     "dashboard-silent": lambda: dashboard(
-        a_dashboard(base(), silent_node="gpu-a1", held=((2, OPENED_AT),), undeliverable=1), EN
+        a_dashboard(base(), step=READ, silent_node="gpu-a1", held=((2, OPENED_AT),), undeliverable=1), EN
     ),
     "analysis": lambda: analysis.answer(
         analysis.Analysis(Finding.model_validate(DRIVER), "a" * 64, "engine.log", 2), EN
@@ -236,14 +267,14 @@ MESSAGES: dict[str, Callable[[], Message]] = {
     "nodes": lambda: overview.nodes(NODE_LINES, EN),
     "nodes-none": lambda: overview.nodes([], EN),
     "status": lambda: overview.status(
-        a_dashboard(CaseLines().opened()),
-        items(CaseLines().opened().case, load_playbook("kimi-k3")),
+        a_dashboard(CaseLines().opened(), step=READ),
+        [DRIVER_ITEM],
         ["3 container sees the expected GPUs"],
         EN,
     ),
-    "next": lambda: overview.step(a_dashboard(CaseLines().opened()), EN),
+    "next": lambda: overview.step(a_dashboard(CaseLines().opened(), step=READ), EN),
     "score": lambda: overview.score(
-        a_dashboard(two_failures().attempt(2, docker_baseline(), found=DRIVER).score(1, 2, 2)), EN
+        a_dashboard(two_failures().attempt(2, docker_baseline(), found=DRIVER).score(1, 2, 2), step=ASK), EN
     ),
 }
 
@@ -253,10 +284,6 @@ class Changed:
         self.name, self.before, self.after = name, before, after
 
 
-def _item(case: CaseLines, item: str) -> Any:
-    return next(i for i in items(case.case, load_playbook("kimi-k3")) if i.id == item)
-
-
 VIEWS: dict[str, Callable[[], dict[str, Any]]] = {
     "modal-open": lambda: modals.open_incident(
         "C0ONCALL", ("gpu-a1", "gpu-b2"), ("kimi-k3", "generic-vllm"), EN, playbook="kimi-k3"
@@ -264,8 +291,8 @@ VIEWS: dict[str, Callable[[], dict[str, Any]]] = {
     "modal-open-from-log": lambda: modals.open_incident(
         "C0ONCALL", (), ("kimi-k3",), EN, playbook="kimi-k3", log="a" * 64
     ),
-    "modal-answer": lambda: modals.answer("INC-0042", _item(base(), "launch-command"), EN),
-    "modal-answer-choice": lambda: modals.answer("INC-0042", _item(base(), "maintenance-window"), EN),
+    "modal-answer": lambda: modals.answer("INC-0042", COMMAND_ITEM, EN),
+    "modal-answer-choice": lambda: modals.answer("INC-0042", WINDOW_ITEM, EN),
     "modal-attempt-first": lambda: modals.attempt("INC-0042", None, "vllm serve /models/k3", EN, attempts_so_far=0),
     "modal-attempt": lambda: modals.attempt(
         "INC-0042", base().frozen(docker_baseline()).case.baselines[-1], "", EN, attempts_so_far=2
