@@ -1,0 +1,48 @@
+"""Tells open pages what changed: one queue per page, filtered by who may read it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from bot.sandbox.standin.table import Json
+
+QUEUE_MOST = 2000
+
+
+class Feed:
+    """Live changes for pages."""
+
+    def __init__(self) -> None:
+        self._readers: dict[asyncio.Queue[Json | None], str] = {}
+
+    def publish(self, item: Json, *, readers: Collection[str] | None = None) -> None:
+        """Tell the pages of these users (None: all)."""
+        for queue, user in list(self._readers.items()):
+            if readers is not None and user not in readers:
+                continue
+            if queue.full():
+                # A page that does not read is told to load anew instead of growing without bound.
+                while not queue.empty():
+                    queue.get_nowait()
+                queue.put_nowait({"kind": "reload"})
+            else:
+                queue.put_nowait(item)
+
+    @contextmanager
+    def reading(self, user: str) -> Iterator[asyncio.Queue[Json | None]]:
+        """Hold a queue for one page; None in it means the sandbox ends."""
+        queue: asyncio.Queue[Json | None] = asyncio.Queue(QUEUE_MOST)
+        self._readers[queue] = user
+        try:
+            yield queue
+        finally:
+            del self._readers[queue]
+
+    def close(self) -> None:
+        """End all pages' streams."""
+        for queue in self._readers:
+            while queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
