@@ -55,7 +55,10 @@ def health_routes(api: Api) -> APIRouter:
         )
         if not allowed:
             return refusal(
-                401, "unauthorized", "expected the bearer token of BASELINE_METRICS_TOKEN", headers={"WWW-Authenticate": "Bearer"}
+                401,
+                "unauthorized",
+                "expected the bearer token of BASELINE_METRICS_TOKEN",
+                headers={"WWW-Authenticate": "Bearer"},
             )
         return Response(await services.run(render, api.metrics, services), media_type=CONTENT_TYPE)
 

@@ -22,9 +22,11 @@ def incident_routes(api: Api) -> APIRouter:
     @router.get("/incidents/{incident_id}")
     async def show(incident_id: str, request: Request) -> Response:
         """Show an incident to the holder of a person's token, or to a node that signs its query."""
+        node: str | None = None
         if HEADER in request.headers:
             query = from_header(request, services, IncidentQuery)
             same(incident_id, query.incident, "incident")
+            node = query.node
         else:
             token = bearer(request)
             if not token or await services.run(user_of_token, services, token) is None:
@@ -34,7 +36,7 @@ def incident_routes(api: Api) -> APIRouter:
                     "expected `Authorization: Bearer TOKEN` (baseline token create USER), or a node's signed query",
                     headers={"WWW-Authenticate": "Bearer"},
                 )
-        return JSONResponse(await services.run(show_incident, services, incident_id))
+        return JSONResponse(await services.run(show_incident, services, incident_id, to_node=node))
 
     return router
 

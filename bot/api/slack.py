@@ -29,7 +29,9 @@ def slack_routes(api: Api) -> APIRouter:
     async def events(request: Request) -> Response:
         """Commands, interactivity and events."""
         if api.slack is None:
-            return refusal(404, "not_found", "this bot does not take Slack's requests over HTTP (socket mode, or no workspace)")
+            return refusal(
+                404, "not_found", "this bot does not take Slack's requests over HTTP (socket mode, or no workspace)"
+            )
         body = await request.body()
         if not _is_signed(request, body, api.slack.signing_secret, now=api.services.clock.now().timestamp()):
             return refusal(401, "bad_signature", "expected a request signed by Slack within the last five minutes")
@@ -81,7 +83,11 @@ def _event(content: Any) -> str | None:
     if content.get("type") != "event_callback":
         return None
     event = content.get("event")
-    return None if isinstance(event, dict) and isinstance(event.get("type"), str) else "event: expected an object with a type"
+    return (
+        None
+        if isinstance(event, dict) and isinstance(event.get("type"), str)
+        else "event: expected an object with a type"
+    )
 
 
 def _interaction(payload: Any) -> str | None:

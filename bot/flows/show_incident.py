@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from bot.errors import UnknownIncident
+from bot.errors import NotThatNode, UnknownIncident
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -15,11 +15,16 @@ NEWEST = 50
 """Entries shown; the bundle holds all of them."""
 
 
-def show_incident(services: Services, incident_id: str, *, newest: int = NEWEST) -> dict[str, Any]:
+def show_incident(
+    services: Services, incident_id: str, *, to_node: str | None = None, newest: int = NEWEST
+) -> dict[str, Any]:
     """Return the incident's state.
+
+    to_node: the node that asks; it sees its own incidents only.
 
     Raises:
         UnknownIncident: no incident of that id.
+        NotThatNode: the incident is another node's.
     """
     with services.store.read() as reading:
         incident = reading.incident(incident_id)
@@ -30,6 +35,8 @@ def show_incident(services: Services, incident_id: str, *, newest: int = NEWEST)
         jobs = reading.jobs(incident=incident_id)
     case = incident.case
     opened = case.opened.payload
+    if to_node is not None and opened.node != to_node:
+        raise NotThatNode(f"{incident_id} is no incident of {to_node}")
     attempt = case.attempts[-1].payload if case.attempts else None
     score = case.scores[-1].payload if case.scores else None
     proposal = case.proposals[-1] if case.proposals else None

@@ -269,6 +269,13 @@ async def test_an_incident_is_shown_to_a_node_that_signs(http: Http, bot: TestBo
     assert response.json()["incident"] == job.incident
 
 
+async def test_a_node_is_shown_its_own_incidents_only(http: Http, bot: TestBot) -> None:
+    other = open_case(bot, node="gpu-b2")
+    query = IncidentQuery(incident=other, node=NODE, at=bot.clock.now())
+    response = await http.client.get(f"/incidents/{other}", headers=http.header(query))
+    assert error_of(response) == (403, "not_that_node")
+
+
 @pytest.mark.parametrize("ended", ["none", "wrong", "expired", "revoked"])
 async def test_an_incident_is_shown_to_nobody_else(http: Http, bot: TestBot, job: Job, ended: str) -> None:
     token = create_token(bot.services, RESPONDER, valid_for=timedelta(days=1))
