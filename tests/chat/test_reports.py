@@ -201,7 +201,8 @@ def test_a_report_after_its_lease_was_taken_is_answered_and_dropped(bot: TestBot
 def test_facts_that_cannot_be_read_end_the_job_in_words(bot: TestBot, mine: str, changes: dict[str, Any]) -> None:
     incident = open_case(bot)
     job = claimed(bot, incident)
-    assert record_report(bot.services, report_of(bot, job, failed(mine), **changes)).recorded
+    report = report_of(bot, job, failed(mine)).model_copy(update=changes)
+    assert record_report(bot.services, report).recorded
     (ended,) = payloads(bot, incident, "job:ended")
     assert (ended["outcome"], ended["detail"][:11]) == ("inconclusive", "not judged:")
 
