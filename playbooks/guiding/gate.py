@@ -31,6 +31,8 @@ class GateItem:
     how: str
     value: str | None = None
     item: str | None = None
+    by_attempt: bool = False
+    """Open, and only another attempt can close it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,9 @@ def may_attempt(case: Case, playbook: Playbook) -> None:
     Raises:
         PhaseClosed: items are open; `items` names them.
     """
-    left = [item for item in evaluate(case, playbook).items if item.no in BEFORE_AN_ATTEMPT and not item.closed]
-    if left:
-        raise _refusal("No attempt yet", [f"{item.no} {item.text}" for item in left])
+    left = [item for item in evaluate(case, playbook).items if item.no in BEFORE_AN_ATTEMPT and not item.by_attempt]
+    if missing := [f"{item.no} {item.text}" for item in left if not item.closed]:
+        raise _refusal("No attempt yet", missing)
 
 
 def may_enter(case: Case, playbook: Playbook, phase: Phase) -> None:
@@ -147,6 +149,7 @@ def _item(row: GateRow, case: Case, playbook: Playbook) -> GateItem:
         how=judged.how or row.how,
         value=judged.value,
         item=row.item,
+        by_attempt=judged.by_attempt,
     )
 
 

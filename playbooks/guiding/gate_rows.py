@@ -24,6 +24,8 @@ class Judged:
     evidence: int | None = None
     value: str | None = None
     how: str | None = None
+    by_attempt: bool = False
+    """Open, and only another attempt can close it: no reason to refuse one."""
 
 
 _OPEN = Judged(closed=False)
@@ -127,7 +129,12 @@ def _minimal(case: Case, playbook: Playbook) -> Judged:
 def _one_variable(case: Case, _playbook: Playbook) -> Judged:
     if not case.baselines:
         return _OPEN
-    newest = case.baselines[-1]
+    judged = _baselines_differ(case, case.baselines[-1])
+    return (_moved(case, case.baselines[-1]) or judged) if judged.closed else judged
+
+
+def _moved(case: Case, newest: Noted[e.BaselineFrozen]) -> Judged | None:
+    """Judge what moved besides the baseline: nothing on a repeat, the one change in its first attempt."""
     attempts = seen.attempts_of(case, newest.payload.digest)
     if attempts and len(attempts[-1].payload.changed) > (1 if len(attempts) == 1 else 0):
         moved = "; ".join(attempts[-1].payload.changed)
@@ -136,8 +143,13 @@ def _one_variable(case: Case, _playbook: Playbook) -> Judged:
             closed=False,
             evidence=attempts[-1].seq,
             value=moved,
+            by_attempt=True,
             how=f"This was to be {expected}, and more moved: {moved}. Put it back, and run two attempts again.",
         )
+    return None
+
+
+def _baselines_differ(case: Case, newest: Noted[e.BaselineFrozen]) -> Judged:
     if newest.payload.digest in _stable_digests(case):
         return Judged(closed=True, evidence=newest.seq, value="a stable baseline itself")
     reference = _reference(case)
@@ -163,8 +175,14 @@ def _one_variable(case: Case, _playbook: Playbook) -> Judged:
 def _reference(case: Case) -> Noted[e.BaselineFrozen] | None:
     """Return the baseline to compare the newest with: the last stable one, else the one before; None = there is none."""
     stable = _stable_digests(case)
-    earlier = case.baselines[:-1]
+    elsewhere = _ran_elsewhere(case.baselines[-1])
+    earlier = [noted for noted in case.baselines[:-1] if _ran_elsewhere(noted) is elsewhere]
     return next((n for n in reversed(earlier) if n.payload.digest in stable), earlier[-1] if earlier else None)
+
+
+def _ran_elsewhere(noted: Noted[e.BaselineFrozen]) -> bool:
+    """Whether it was taken from logs of elsewhere: what is run here starts a comparison of its own."""
+    return noted.payload.baseline.get("engine") == "recorded"
 
 
 def _stable_digests(case: Case) -> frozenset[str]:

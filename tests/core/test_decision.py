@@ -571,6 +571,67 @@ def test_a_proposal_is_the_ledgers_payload():
     assert decide(DecisionFacts()).proposal().missing == list(decide(DecisionFacts()).missing)
 
 
+CHANGE_FACTS = {
+    "node_drain",
+    "maintenance_window",
+    "change_rollback",
+    "jobs_affected",
+    "model_stays",
+    "cluster_owner",
+}
+
+
+@pytest.mark.parametrize(
+    ("facts", "cited"),
+    [
+        pytest.param(
+            BLOCKED | {"node_drain": False},
+            CHANGE_FACTS | {"driver_verdict", "driver_grounds", "stage", "score", "isolated_environment"},
+            id="isolate",
+        ),
+        pytest.param(
+            BLOCKED | {"maintenance_window": "scheduled", "recovery_goal": "now"},
+            {"driver_verdict", "driver_grounds", "stage", "score", "isolated_environment"}
+            | {"maintenance_window", "recovery_goal"},
+            id="bridge",
+        ),
+        pytest.param(
+            BLOCKED | UPGRADE,
+            {"driver_verdict", "driver_grounds", "stage", "score", "recovery_goal", "boundary_rechecked"}
+            | CHANGE_FACTS - {"jobs_affected"},
+            id="upgrade",
+        ),
+        pytest.param(fails(), {"stage", "error_class", "score", "points_to"}, id="route"),
+        pytest.param(
+            GOOD | fails(score=0, other_tenants=True),
+            {"score", "other_jobs_disturb", "versions_frozen", "other_tenants", "driver_verdict", "driver_needed"},
+            id="disturbed",
+        ),
+        pytest.param(DEVICE | GOOD, {"error_class", "driver_verdict"}, id="log against reading"),
+        pytest.param(READY | BLOCKED, {"outcome", "driver_verdict"}, id="ready against verdict"),
+        pytest.param(fails(score=None), {"outcome", "stage"}, id="once"),
+        pytest.param(fails("oom_weight_load"), {"outcome", "stage", "error_class", "driver_verdict"}, id="unjudged"),
+        pytest.param(
+            GOOD | fails("oom_runtime", "fix_capacity", "serving"),
+            {"outcome", "stage", "error_class", "regression"},
+            id="run-time memory",
+        ),
+        pytest.param(READY | {"regression": "stable"}, {"outcome", "score", "regression"}, id="stable request"),
+        pytest.param({}, set(), id="nothing"),
+    ],
+)
+def test_a_decision_stands_on_the_entries_of_the_facts_it_looked_at(facts, cited):
+    numbers = {name: number for number, name in enumerate(DecisionFacts.model_fields, start=1)}
+    decision = decide(DecisionFacts(**facts, evidence=numbers))
+    assert set(decision.evidence) == {numbers[name] for name in cited}
+    assert decision.evidence == tuple(sorted(decision.evidence))
+
+
+def test_conditions_look_at_facts_that_exist():
+    named = {name for rule in RULES for condition in rule.when for name in condition.facts}
+    assert named <= set(DecisionFacts.model_fields)
+
+
 @pytest.mark.parametrize("kind", DecisionKind)
 def test_every_kind_but_hold_says_how_it_is_carried_out(kind):
     assert bool(CARRY_OUT[kind]) is (kind is not DecisionKind.HOLD)

@@ -276,6 +276,11 @@ class TestOneVariable:
         found = item(lines, 7)
         assert (found.closed, found.evidence, found.value) == (True, lines.seq, "a stable baseline itself")
 
+    def test_what_ran_elsewhere_is_no_reference_for_what_runs_here(self):
+        recorded = docker_baseline(("serve", "x", "--a", "1", "--b", "2")).model_copy(update={"engine": "recorded"})
+        lines = CaseLines().opened().frozen(recorded).attempt(1, recorded, origin="recorded").frozen(BASE)
+        assert item(lines, 7).value == "first baseline: nothing to differ from"
+
     def test_a_repeat_that_moved_is_no_repeat(self):
         lines = CaseLines().opened().frozen(BASE).attempt(1, BASE)
         lines.attempt(2, BASE, changed=["driver.loaded: 580.65 → 580.95"])
@@ -360,6 +365,19 @@ class TestMayAttempt:
 
     def test_allowed_before_anything_ran(self):
         may_attempt(CaseLines().opened().fingerprint().frozen(BASE).case, K3)
+
+    def test_a_repair_on_the_node_does_not_stop_the_second_attempt(self):
+        lines = closed_gate().attempt(3, BASE, Outcome.READY, changed=["model.files: broken → whole"]).score(2, 3, None)
+        assert evaluate(lines.case, K3).open == (7,)
+        assert item(lines, 7).by_attempt
+        may_attempt(lines.case, K3)
+        lines.attempt(4, BASE, Outcome.READY).score(3, 4, 2)
+        assert evaluate(lines.case, K3).open == ()
+        assert not item(lines, 7).by_attempt
+
+    def test_a_second_variable_in_the_baseline_does_stop_one(self):
+        with pytest.raises(PhaseClosed, match="7 At most one variable"):
+            may_attempt(closed_gate().frozen(TWICE).attempt(3, TWICE, changed=["x", "y"]).case, K3)
 
     def test_what_only_an_attempt_answers_does_not_stop_one(self):
         assert set(range(1, 11)) - set(BEFORE_AN_ATTEMPT) == {3, 8, 9}
