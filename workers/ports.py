@@ -51,6 +51,8 @@ class LaunchSpec:
     mounts: tuple[Mount, ...] = ()
     container: ContainerOptions | None = None
     gpus: tuple[str, ...] = ()
+    use_gpus: bool = False
+    """Whether a container asks for GPUs at all: false on a node without any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from playbooks.messages import FieldValue
@@ -47,11 +48,9 @@ class ProbeInsideReader:
             facts |= image_facts(image, reference=attributes["Config"].get("Image", ""))
             if attributes["State"]["Status"] != "running":
                 return facts
-            done = container.exec_run([*_PROBE_COMMAND, probe_text()], demux=True)
-            out, err = done.output
-        return facts | self._parse(
-            (out or b"").decode(errors="replace"), (err or b"").decode(errors="replace"), done.exit_code
-        )
+            code, printed = container.exec_run([*_PROBE_COMMAND, probe_text()], stderr=False)
+        out = printed.decode(errors="replace") if isinstance(printed, bytes) else ""
+        return facts | self._parse(out, "", code or 0)
 
     def in_image(self, reference: str) -> Facts:
         """Return the facts of an image: its inspection, and the probe's in a short-lived container without network."""
@@ -95,7 +94,7 @@ class ProbeInsideReader:
         }
         try:
             done = subprocess.run(  # noqa: S603 - the policy lists the interpreter
-                [python, "-c", probe_text()],
+                [str(Path(python).absolute()), "-c", probe_text()],
                 capture_output=True,
                 timeout=limit_s,
                 check=False,

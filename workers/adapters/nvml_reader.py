@@ -51,6 +51,18 @@ class NvmlReader:
         return NvmlWatch()
 
 
+class NoGpus:
+    """The port `GpuReader` for a recorded root: NVML speaks of this machine only."""
+
+    def read(self) -> Facts:
+        """Return that NVML was not asked."""
+        return {"nvml.error": failed(FieldStatus.UNSUPPORTED, "nvml probe", "not asked for a recorded root")}
+
+    def watch(self) -> NvmlWatch:
+        """Begin to sample; there is nothing to sample of a recorded root."""
+        return NvmlWatch()
+
+
 class NvmlWatch:
     """Samples of GPU memory from a process that is ended by `close`."""
 

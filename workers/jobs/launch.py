@@ -14,10 +14,9 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from playbooks.judging.first_failure import Analyser
-
 from playbooks.judging.baseline import Baseline
 from playbooks.judging.finding import Finding
+from playbooks.judging.first_failure import Analyser
 from playbooks.messages import HeldEngine, JobRequest, LaunchFacts
 from playbooks.reading.fields import indexes, value_of
 from playbooks.vocabulary import Outcome, Stage
@@ -36,6 +35,7 @@ from workers.ports import Control, Facts, LaunchSpec, RunningEngine
 LOG_NAME = "engine.log"
 FAILED_GRACE_S = 1.0
 """A failed engine is given little time: its own teardown takes many seconds and tells nothing."""
+_LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED = 12, 9
 _LEFTOVER_BYTES = 512 << 20
 """GPU memory that may differ before and after without being called a leftover: driver and display contexts."""
 
@@ -58,7 +58,7 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
     resolved = resolve(deps, allowed, before)
     control.check()
     port = allowed.port or _free_port(allowed.ports)
-    spec = _spec(request, allowed, deps, port)
+    spec = _spec(request, allowed, deps, port, use_gpus=asks_for_gpus(before))
     memory = deps.gpus.watch()
     attempt = _Attempt(request, allowed, deps, control, spec)
     try:
@@ -214,7 +214,7 @@ def filled(text: str, secrets: Mapping[str, str]) -> str:
     return SECRET.sub(lambda found: secrets[found[1]], text)
 
 
-def _spec(request: JobRequest, allowed: Allowed, deps: Deps, port: int) -> LaunchSpec:
+def _spec(request: JobRequest, allowed: Allowed, deps: Deps, port: int, *, use_gpus: bool) -> LaunchSpec:
     arguments = [filled(word, allowed.secrets) for word in allowed.arguments]
     given = {option.name for option in read_options(allowed.arguments)[1]}
     in_container = allowed.baseline.engine == "docker"
@@ -236,7 +236,13 @@ def _spec(request: JobRequest, allowed: Allowed, deps: Deps, port: int) -> Launc
         mounts=allowed.mounts,
         container=allowed.baseline.container,
         gpus=allowed.gpus,
+        use_gpus=use_gpus or bool(allowed.baseline.gpus),
     )
+
+
+def asks_for_gpus(facts: Facts) -> bool:
+    """Whether a container should ask for GPUs: yes unless this node surely has none (no NVML library, no module)."""
+    return value_of(facts, "nvml.error") not in {_LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED}
 
 
 def _never_started(failure: StartFailed, attempt: _Attempt, resolved: Baseline) -> LaunchFacts:

@@ -1,0 +1,163 @@
+"""Wiring of a node's worker: settings to adapters to jobs to the Celery app. The only place that knows them all."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+
+from playbooks.catalog import load_catalogue
+from playbooks.messages import FingerprintFacts, FingerprintParams
+from workers import tasks
+from workers.adapters import process_table
+from workers.adapters.bot_client import BotClient
+from workers.adapters.docker_engine import DockerEngine
+from workers.adapters.docker_gateway import DockerGateway
+from workers.adapters.engine_http import HttpxEngineHttp
+from workers.adapters.host_reader import RootHostReader
+from workers.adapters.inside_reader import ProbeInsideReader
+from workers.adapters.nvml_reader import NoGpus, NvmlReader
+from workers.adapters.process_engine import ProcessEngine
+from workers.adapters.scene_reader import LiveSceneReader
+from workers.adapters.spool import FileSpool
+from workers.jobs.deps import Deps
+from workers.jobs.fingerprint import read_fingerprint
+from workers.jobs.running import Delivered, run_delivery
+from workers.journal import Journal
+from workers.policy import load_policy
+from workers.ports import Engine
+from workers.settings import NodeKey, NodeSettings, read_key, read_settings
+
+VISIBILITY_TIMEOUT_S = 12 * 3600
+"""Longer than the longest job, always: else a running job is delivered a second time."""
+
+
+class SystemClock:
+    """The node's clocks."""
+
+    def now(self) -> datetime:
+        """Return aware UTC time."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Return seconds that only go forward."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node's worker, wired."""
+
+    settings: NodeSettings
+    key: NodeKey
+    deps: Deps
+
+
+def wire(node: str, settings: NodeSettings | None = None) -> Node:
+    """Build everything one process of the worker needs.
+
+    Raises:
+        InvalidNodeSettings: environment or key file cannot be used.
+        InvalidPolicy: the policy file cannot be read; then nothing is started at all.
+    """
+    settings = settings or read_settings()
+    key = read_key(settings.node_key, node=node)
+    policy, policy_sha256 = load_policy(settings.node_policy)
+    home = settings.home(node)
+    journal = Journal(home / "journal.db")
+    gateway = DockerGateway()
+    engines: dict[str, Engine] = {"process": ProcessEngine(worker=journal.instance)}
+    if policy is not None and "docker" in policy.engines:
+        engines["docker"] = DockerEngine(gateway, worker=journal.instance)
+    deps = Deps(
+        node=node,
+        version=importlib.metadata.version("baseline-bot"),
+        home=home,
+        policy=policy,
+        policy_sha256=policy_sha256,
+        journal=journal,
+        spool=FileSpool(home / "spool", journal),
+        bot=BotClient(settings.bot_url, key),
+        engines=engines,
+        http=HttpxEngineHttp(),
+        gpus=NvmlReader(),
+        host=RootHostReader(data_dir=home, docker=gateway),
+        inside=ProbeInsideReader(gateway, worker=journal.instance),
+        scenes=LiveSceneReader(gateway),
+        clock=SystemClock(),
+        catalogue=load_catalogue,
+        owner=lambda: process_table.identity(os.getpid()),
+        is_alive=process_table.is_alive,
+    )
+    return Node(settings, key, deps)
+
+
+def read_local(
+    *, root: Path, container: str | None, image: str | None, python: str | None, model: str | None
+) -> FingerprintFacts:
+    """Read this machine's fingerprint without bot, broker or settings; a root that is not `/` is read as a recorded one.
+
+    Raises:
+        UnusableRequest: more than one place to look into.
+    """
+    here = root == Path("/")
+    gateway = DockerGateway() if here else None
+    return read_fingerprint(
+        FingerprintParams(container=container, image=image, python=python, model_path=model),
+        host=RootHostReader(root=root, data_dir=Path.cwd(), docker=gateway),
+        gpus=NvmlReader() if here else NoGpus(),
+        inside=ProbeInsideReader(gateway, worker="cli"),
+        clock=SystemClock(),
+    )
+
+
+def celery_app(broker_url: str, run: Callable[[dict[str, Any]], Delivered], *, folder: Path) -> Celery:
+    """Build the Celery app: a broker, no results, no remote control, one job at a time.
+
+    folder: where Celery's own files would go.
+    """
+    app = Celery("baseline", broker=broker_url, set_as_current=False)
+    app.conf.update(
+        task_serializer="json",
+        accept_content=["json"],
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=False,
+        worker_prefetch_multiplier=1,
+        worker_concurrency=1,
+        worker_enable_remote_control=False,
+        worker_send_task_events=False,
+        worker_cancel_long_running_tasks_on_connection_loss=False,
+        worker_hijack_root_logger=False,
+        worker_state_db=None,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            "visibility_timeout": VISIBILITY_TIMEOUT_S,
+            "unacked_restore_interval": 10,
+            "unacked_restore_throttle": 1,
+            "socket_timeout": 10,
+            "socket_connect_timeout": 2,
+            "socket_keepalive": True,
+            "health_check_interval": 25,
+        },
+    )
+    tasks.register(app, run)
+    folder.mkdir(parents=True, exist_ok=True)
+    return app
+
+
+def run_on(node: Node) -> Callable[[dict[str, Any]], Delivered]:
+    """Return the function that takes deliveries for this node."""
+    return lambda envelope: run_delivery(envelope, node.deps, bot=node.key.bot)

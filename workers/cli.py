@@ -1,0 +1,110 @@
+"""The worker's commands: `baseline worker` and `baseline fingerprint`.
+
+Exit codes: 0 fine, 2 wrong use or settings, 3 could not find out.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from workers.errors import InvalidNodeSettings, InvalidPolicy, JobError
+
+EXIT_USAGE = 2
+EXIT_UNKNOWN = 3
+
+
+def register(app: typer.Typer) -> None:
+    """Hang the worker's commands on the root command."""
+    app.command("worker")(worker)
+    app.command("fingerprint")(fingerprint)
+
+
+def worker(  # noqa: PLR0917 - options of a command
+    node: Annotated[str, typer.Option("--node", help="Name of this node, as the bot knows it.")] = "",
+    init_policy: Annotated[
+        Path | None, typer.Option("--init-policy", help="Write a narrow policy file with comments, and end.")
+    ] = None,
+    allow_vllm: Annotated[
+        list[Path] | None,
+        typer.Option("--allow-vllm", help="For --init-policy: a `vllm` executable that may be started."),
+    ] = None,
+    allow_models: Annotated[
+        list[Path] | None, typer.Option("--allow-models", help="For --init-policy: a folder that models may lie in.")
+    ] = None,
+    parent_pid: Annotated[
+        int | None, typer.Option("--parent-pid", help="End, with all engines, when this process ends.")
+    ] = None,
+    stop_held: Annotated[
+        bool, typer.Option("--stop-held", help="At the end also stop engines that are held for requests.")
+    ] = False,
+) -> None:
+    """Run the worker of a GPU node: takes signed jobs from its two queues and reports facts.
+
+    Settings: BASELINE_BOT_URL, BASELINE_BROKER_URL, BASELINE_NODE_KEY, BASELINE_NODE_POLICY, BASELINE_DATA_DIR.
+    """
+    if init_policy is not None:
+        _init_policy(init_policy, allow_vllm or [], allow_models or [])
+        return
+    if not node:
+        _fail("expected --node NAME, the name under which the bot knows this node")
+    from workers.adapters.lifetime import only_worker
+    from workers.adapters.supervisor import Supervisor
+    from workers.app import wire
+
+    try:
+        wired = wire(node)
+        lock = only_worker(wired.deps.home, node)
+    except (InvalidNodeSettings, InvalidPolicy) as error:
+        _fail(str(error))
+    with lock:
+        Supervisor(wired.deps, parent=parent_pid, stop_held=stop_held or parent_pid is not None).run()
+
+
+def fingerprint(  # noqa: PLR0917 - options of a command
+    as_json: Annotated[bool, typer.Option("--json", help="Print all fields as one JSON object.")] = False,
+    root: Annotated[
+        Path, typer.Option("--root", help="Read /proc, /sys, /dev and package records below this folder.")
+    ] = Path("/"),
+    container: Annotated[
+        str | None, typer.Option("--container", help="Also look into this running or dead container.")
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option("--image", help="Also look into this image, in a short-lived container.")
+    ] = None,
+    python: Annotated[str | None, typer.Option("--python", help="Also look into this interpreter.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Also describe this model folder.")] = None,
+) -> None:
+    """Read what is really loaded on this machine, and compare host and container.
+
+    Needs no bot, no broker and no settings; changes nothing.
+    """
+    from workers.app import read_local
+    from workers.jobs.fingerprint_table import table
+
+    try:
+        facts = read_local(root=root, container=container, image=image, python=python, model=model)
+    except JobError as error:
+        print(f"baseline: {error}", file=sys.stderr)
+        raise typer.Exit(EXIT_UNKNOWN) from error
+    print(facts.model_dump_json(indent=1) if as_json else table(facts))
+
+
+def _init_policy(path: Path, programs: list[Path], models: list[Path]) -> None:
+    from workers.policy.file import template
+
+    if path.exists():
+        _fail(f"{path} is there already; expected a new file, so that no policy is overwritten")
+    pairs = tuple((program.absolute().parent / "python", program.absolute()) for program in programs)
+    path.write_text(
+        template(interpreters=pairs, model_dirs=tuple(folder.absolute() for folder in models)), encoding="utf-8"
+    )
+    print(f"Wrote {path}. Read it, open what this node may start, then set BASELINE_NODE_POLICY={path}")
+
+
+def _fail(message: str) -> NoReturn:
+    print(f"baseline: {message}", file=sys.stderr)
+    raise typer.Exit(EXIT_USAGE)
