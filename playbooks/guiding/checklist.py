@@ -13,10 +13,11 @@ from playbooks.evidence import entries as e
 from playbooks.guiding import seen
 from playbooks.guiding.case import Case, Noted
 from playbooks.guiding.decision import decide, facts_of
+from playbooks.guiding.decision_words import stable_failure
 from playbooks.guiding.gate import evaluate
 from playbooks.guiding.items import Item, items, may_answer, open_items
 from playbooks.guiding.playbook import NOT_CARRIED_OUT, Playbook, StepKind
-from playbooks.vocabulary import DecisionKind, JobKind, Outcome, Phase
+from playbooks.vocabulary import DecisionKind, ErrorClass, JobKind, Outcome, Phase
 
 __all__ = ["Item", "NextStep", "items", "next_step"]
 
@@ -71,8 +72,11 @@ def _approve(proposal: Noted[e.DecisionProposed]) -> NextStep:
 
 def _decide(case: Case, playbook: Playbook) -> NextStep:
     """Get what the decision lacks, cheapest first; else propose it."""
-    decision = decide(facts_of(case))
-    lacking = items(case, playbook) if decision.kind is DecisionKind.HOLD else ()
+    facts = facts_of(case)
+    decision = decide(facts)
+    # The finding names no action of its own: the proposal takes the usual one of the class, from the definitions.
+    routed = stable_failure(facts) and facts.points_to is None and facts.error_class is not ErrorClass.UNKNOWN
+    lacking = items(case, playbook) if decision.kind is DecisionKind.HOLD and not routed else ()
     for text, wanted in zip(decision.missing, decision.missing_items, strict=True):
         item = next((one for one in lacking if one.id == wanted and one.state == "open"), None)
         step = playbook.step(wanted)
@@ -84,7 +88,7 @@ def _decide(case: Case, playbook: Playbook) -> NextStep:
             return NextStep("job", text, why=decision.headline, how=item.how, item=item.id, job=step.kind.job)
     return NextStep(
         "decide",
-        f"Propose: {decision.headline}",
+        "Propose a decision from what is known." if routed else f"Propose: {decision.headline}",
         why="It names its rule, its reasons, what would change it, and what it does not conclude.",
         how="Press Propose.",
         item="propose",

@@ -636,3 +636,16 @@ def test_a_finding_that_names_no_class_is_held():
     for number in (1, 2):
         lines.attempt(number, BASE, found=finding("unknown", "engine_init"))
     assert step(lines.score(1, 2, 2)).item == "official-image"
+
+
+def test_a_class_whose_finding_names_no_action_is_proposed_with_the_usual_one():
+    lines = at_launch().frozen(BASE)
+    for number in (1, 2):
+        lines.attempt(number, BASE, found=finding("nccl_init_failed", "engine_init"))
+    found = step(lines.score(1, 2, 2))
+    assert (found.kind, found.text) == ("decide", "Propose a decision from what is known.")
+
+
+def test_a_proposal_says_what_it_will_be():
+    lines = at_launch().frozen(BASE).attempt(1, BASE).attempt(2, BASE).score(1, 2, 2)
+    assert step(lines).text == "Propose: Fix the files, as the one change; then the same baseline twice."

@@ -602,6 +602,7 @@ CHANGE_FACTS = {
             id="upgrade",
         ),
         pytest.param(fails(), {"stage", "error_class", "score", "points_to"}, id="route"),
+        pytest.param(fails("nccl_init_failed", None), {"stage", "error_class", "score"}, id="unexplained"),
         pytest.param(
             GOOD | fails(score=0, other_tenants=True),
             {"score", "other_jobs_disturb", "versions_frozen", "other_tenants", "driver_verdict", "driver_needed"},
