@@ -1,6 +1,6 @@
-"""The jobs' half of the outbox: publish each wanted job, again and again, until it is claimed or its time is over.
+"""The jobs' half of the outbox: publish each wanted job, again and again, until it has begun or its time is over.
 
-A broker may forget, so a publication is no proof of anything; only a claim is. A row is put off before it is published. Of
+A broker may forget, so a publication is no proof of anything; a worker that is heard of is. A row is put off before it is published. Of
 several bots one publishes, by lease; the job's id makes a second delivery harmless all the same.
 """
 
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from bot.errors import BotError, BrokerUnavailable, StoreError
+from bot.flows.claim_job import is_forgotten
 from bot.flows.give_up_job import give_up_job
 from bot.ports import JobState, OutboxRow, OutboxState
 from playbooks.evidence.signing import sign
@@ -96,12 +97,14 @@ class Dispatcher:
         with self._services.store.write() as tx:
             for row in tx.due_jobs(now=now, limit=_BATCH):
                 job = tx.job(str(row.payload["job_id"]))
-                if job is None or job.state is not JobState.WANTED:
+                if job is None or _has_begun(job):
                     tx.update_outbox(row.id, state=OutboxState.DONE, error=None)
                     continue
                 wait = AGAIN_AFTER[min(row.attempts, len(AGAIN_AFTER) - 1)]
-                tx.update_outbox(row.id, attempts=row.attempts + 1, not_before=min(now + wait, _just_after(job)))
-                taken.append((row, job))
+                until = now + wait if now > job.not_after else min(now + wait, _just_after(job))
+                tx.update_outbox(row.id, attempts=row.attempts + 1, not_before=until)
+                if job.state is JobState.WANTED or is_forgotten(job, now):
+                    taken.append((row, job))
         return taken
 
     def _publish(self, row: OutboxRow, job: Job, now: datetime) -> int:
@@ -132,6 +135,13 @@ class Dispatcher:
             except BotError:
                 log.exception("dispatcher")
                 self._stop.wait(_ERROR_PAUSE_S)
+
+
+def _has_begun(job: Job) -> bool:
+    """Whether a worker was heard of after its claim, or the job has ended: nothing is left to send."""
+    if job.state is JobState.CLAIMED:
+        return job.last_heard_at != job.claimed_at
+    return job.state is not JobState.WANTED
 
 
 def _just_after(job: Job) -> datetime:

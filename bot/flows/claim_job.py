@@ -1,12 +1,13 @@
 """Answer a node's claim: may this job start, and with which fencing number?
 
 One transaction takes the node's lease and marks the job, so of two claims one is granted. The same claim asked again (its
-answer was lost) gets the same answer.
+answer was lost) gets the same answer. A claim whose worker was never heard of afterwards is forgotten: the node has no other
+way to say that the yes did not reach it. The next one gets a new fence, so that a first worker, should there be one, ends.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from bot.flows.held_engines import holder_of
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from bot.ports import Job, Writing
     from playbooks.messages import Claim
 
+FORGOTTEN_AFTER = timedelta(seconds=45)
+"""A worker asks for 30 s, and a claimed one is heard of every 3 s."""
 Reason = Literal["granted", "cancelled", "held", "expired", "finished", "unknown_job", "wrong_node"]
 
 
@@ -51,10 +54,21 @@ def _decide(tx: Writing, job: Job, claim: Claim, now: datetime) -> ClaimReply:
             return _no(job, "cancelled", f"cancelled by {job.cancelled_by or 'the bot'}", now)
         case JobState.CLAIMED if not is_new:
             return _yes(job, now)
+        case JobState.CLAIMED if is_forgotten(job, now) and now <= job.not_after:
+            if job.fence is not None:
+                tx.end_lease(job.node, fence=job.fence)
+            return _first_claim(tx, job, now)
         case JobState.CLAIMED:
             return _no(job, "held", f"claimed already at {job.claimed_at:%H:%M:%S} UTC by another delivery", now)
         case JobState.WANTED:
             return _first_claim(tx, job, now)
+
+
+def is_forgotten(job: Job, now: datetime) -> bool:
+    """Whether a claimed job was never heard of for so long that its worker cannot have got the yes."""
+    if job.state is not JobState.CLAIMED or job.claimed_at is None or job.last_heard_at != job.claimed_at:
+        return False
+    return now - job.claimed_at > FORGOTTEN_AFTER
 
 
 def _first_claim(tx: Writing, job: Job, now: datetime) -> ClaimReply:

@@ -83,7 +83,14 @@ def read_launch(report: JobReport) -> LaunchFacts:
         raise MalformedMessage(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def read_log(services: Services, sha256: str, catalogue: Catalogue, **known: object) -> Finding:
+def read_log(
+    services: Services,
+    sha256: str,
+    catalogue: Catalogue,
+    *,
+    exit_code: int | None = None,
+    oom_killed: bool | None = None,
+) -> Finding:
     """Analyse a stored log.
 
     Raises:
@@ -92,15 +99,16 @@ def read_log(services: Services, sha256: str, catalogue: Catalogue, **known: obj
     if not services.artifacts.has(sha256):
         raise LogWanted(sha256)
     with services.artifacts.open(sha256) as chunks:
-        return analyse(lines_of(chunks), catalogue, **known)
+        return analyse(lines_of(chunks), catalogue, exit_code=exit_code, oom_killed=oom_killed)
 
 
 def _finding(services: Services, facts: LaunchFacts, theirs: str, catalogue: Catalogue) -> Finding:
     if facts.finding is not None and theirs == catalogue.digest == facts.finding.catalogue:
         finding = facts.finding
     elif facts.log_sha256 is not None:
-        known = {"exit_code": facts.exit_code, "oom_killed": facts.oom_killed}
-        finding = read_log(services, facts.log_sha256, catalogue, **known)
+        finding = read_log(
+            services, facts.log_sha256, catalogue, exit_code=facts.exit_code, oom_killed=facts.oom_killed
+        )
     else:
         finding = analyse_text(
             facts.state_error or "", catalogue, exit_code=facts.exit_code, oom_killed=facts.oom_killed

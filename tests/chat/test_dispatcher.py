@@ -13,10 +13,11 @@ from bot.adapters.dispatcher import Dispatcher
 from bot.errors import BrokerUnavailable
 from bot.flows.cancel_job import cancel_job
 from bot.flows.claim_job import claim_job
+from bot.flows.heartbeat import heartbeat
 from bot.flows.request_job import Wish, request_job
 from bot.ports import Job, OutboxKind, OutboxState
 from playbooks.evidence.signing import open_envelope, sign
-from playbooks.messages import Claim, JobRequest
+from playbooks.messages import Claim, Heartbeat, JobRequest
 from playbooks.vocabulary import JobKind
 from tests.support.bot_services import NODE, TestBot, kinds, make_bot, open_case, say_hello
 
@@ -82,9 +83,26 @@ def test_it_is_published_again_until_it_is_claimed(
         bot.clock.forward(seconds=1)
     assert [sent[0], sent[4], sent[5], sent[19], sent[20], sent[49], sent[50]] == [1, 1, 2, 2, 3, 3, 4]
     claim_job(bot.services, Claim(job_id=job.id, node=NODE, at=bot.clock.now()))
+    bot.clock.forward(seconds=3)
+    heartbeat(bot.services, Heartbeat(job_id=job.id, node=NODE, at=bot.clock.now()))
     bot.clock.forward(minutes=5)
     dispatcher.turn()
     assert (len(queue.sent), open_rows(bot)) == (4, [])
+
+
+def test_a_job_whose_worker_never_got_the_yes_is_published_and_claimed_again(
+    bot: TestBot, queue: ListQueue, dispatcher: Dispatcher, job: Job
+) -> None:
+    dispatcher.turn()
+    lost = claim_job(bot.services, Claim(job_id=job.id, node=NODE, nonce="lost", at=bot.clock.now()))
+    for _ in range(9):
+        bot.clock.forward(seconds=5)
+        dispatcher.turn()
+    assert (lost.granted, len(queue.sent)) == (True, 1)
+    bot.clock.forward(seconds=30)
+    dispatcher.turn()
+    again = claim_job(bot.services, Claim(job_id=job.id, node=NODE, nonce="again", at=bot.clock.now()))
+    assert (again.granted, len(queue.sent)) == (True, 2)
 
 
 def test_a_cancelled_job_is_not_published(bot: TestBot, queue: ListQueue, dispatcher: Dispatcher, job: Job) -> None:

@@ -126,6 +126,26 @@ def test_a_second_delivery_of_a_claimed_job_is_turned_away(bot: TestBot) -> None
     assert "another delivery" in second.detail
 
 
+def test_a_claim_that_was_never_heard_of_again_makes_room_for_the_next_with_a_new_fence(bot: TestBot) -> None:
+    job = asked(bot)
+    first = claim(bot, job)
+    bot.clock.forward(seconds=46)
+    second = claim(bot, job, nonce="second delivery")
+    assert second.granted
+    assert second.fence > first.fence
+    assert beat(bot, job, fence=first.fence).cancel
+    assert not beat(bot, job, fence=second.fence).cancel
+
+
+def test_a_claim_that_was_heard_of_makes_no_room(bot: TestBot) -> None:
+    job = asked(bot)
+    claim(bot, job)
+    bot.clock.forward(seconds=3)
+    beat(bot, job)
+    bot.clock.forward(hours=1)
+    assert not claim(bot, job, nonce="second delivery").granted
+
+
 def test_of_claims_at_the_same_moment_one_is_granted(bot: TestBot) -> None:
     job = asked(bot)
     replies: list[Any] = []
@@ -275,11 +295,32 @@ def test_an_unclaimed_job_is_given_up_when_its_time_is_over_and_not_before(bot: 
     assert "not reached: gpu-a1 did not take it up" in ended["detail"]
 
 
-def test_a_claimed_job_is_never_given_up(bot: TestBot) -> None:
+@pytest.mark.parametrize(
+    ("heard", "running", "given_up"),
+    [
+        pytest.param(True, False, False, id="it was heard of"),
+        pytest.param(False, True, False, id="the node says that it runs"),
+        pytest.param(False, None, False, id="the node says nothing"),
+        pytest.param(False, False, True, id="never heard of, and the node says that it does not run"),
+    ],
+)
+def test_a_claimed_job_is_given_up_by_its_nodes_word_only(
+    bot: TestBot, heard: bool, running: bool | None, given_up: bool
+) -> None:
     job = asked(bot)
     claim(bot, job)
+    bot.clock.forward(seconds=3)
+    if heard:
+        beat(bot, job)
     bot.clock.forward(days=1)
-    assert not give_up_job(bot.services, job.id)
+    if running is not None:
+        say_hello(bot, running=(job.id,) if running else ())
+    assert give_up_job(bot.services, job.id) is given_up
+    with bot.store.read() as reading:
+        assert (reading.lease(NODE) is None) is given_up
+
+
+def test_a_job_that_does_not_exist_is_not_given_up(bot: TestBot) -> None:
     assert not give_up_job(bot.services, "JOB-9999")
 
 
