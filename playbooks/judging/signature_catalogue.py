@@ -27,7 +27,7 @@ failure only a wrapper speaks, an ordinary stop, the end of the launch."""
 class Pattern:
     """One recognised text.
 
-    literals: lower case; one of them is in each line that the pattern can match.
+    literals: lower case; one of them is in each line that the pattern can match; empty = it is asked on every line.
     """
 
     id: str
@@ -189,10 +189,6 @@ def _pattern(entry: Entry) -> dict[str, Any]:
     except re.error as error:
         raise InvalidDefinition(f"{entry.place}: pattern is no regular expression: {error}") from error
     literals = tuple(item.lower() for item in entry.texts("literals")) or required(text)
-    if not literals:
-        raise InvalidDefinition(
-            f"{entry.place}: pattern holds no fixed text of 4 or more characters; name some under `literals`"
-        )
     return {
         "id": entry.text("id"),
         "pattern": compiled,

@@ -1,0 +1,143 @@
+"""`baseline analyze` and `baseline score`: the first failure of a log, and how alike two logs fail."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from playbooks.judging.finding import Finding
+
+_CHUNK_BYTES = 1 << 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("analyze")(analyze)
+    app.command("score")(score_logs)
+
+
+def analyze(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A log, a paste or command output; - reads standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    exit_code: Annotated[int | None, typer.Option(help="Exit code of the process, if known.")] = None,
+    oom_killed: Annotated[bool, typer.Option("--oom-killed", help="The runtime says OOMKilled.")] = False,
+) -> None:
+    """Find the first failure of a launch, what only followed from it, and what to look at next.
+
+    Reads engine logs in any wrapping, `docker run` errors, `docker inspect`, kernel logs, and pastes that mix them.
+    Exit code 0 when it could judge, 2 when the file cannot be read.
+    """
+    finding = _finding_of(file, exit_code=exit_code, oom_killed=oom_killed or None)
+    if as_json:
+        import json
+
+        value = finding.model_dump(mode="json")
+        if value["decision"] is None:
+            del value["decision"]
+        print(json.dumps(value, ensure_ascii=False))
+        return
+    print(_in_words(finding, file))
+
+
+def score_logs(
+    earlier: Annotated[str, typer.Argument(metavar="LOG_A", help="Log of the earlier attempt.")],
+    later: Annotated[str, typer.Argument(metavar="LOG_B", help="Log of the later attempt.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Score two logs as consecutive attempts of one baseline: 2, 1 or 0, with the reason.
+
+    Exit code 0 when a score was given, 1 when none can be, 2 when a file cannot be read.
+    """
+    from playbooks.judging.stability import Observed, score
+    from playbooks.vocabulary import ErrorClass, Outcome
+
+    def observed(file: str) -> Observed:
+        finding = _finding_of(file)
+        outcome = Outcome.READY if finding.error_class is ErrorClass.NONE else Outcome.FAILED
+        return Observed(baseline_digest="taken as equal", outcome=outcome, finding=finding)
+
+    a, b = observed(earlier), observed(later)
+    result = score(a, b)
+    if as_json:
+        import json
+
+        shown = {
+            "score": result.score,
+            "row": result.row,
+            "why": result.why,
+            "one_cause": result.one_cause,
+            "earlier": _short(a.finding),
+            "later": _short(b.finding),
+        }
+        print(json.dumps(shown, ensure_ascii=False))
+    else:
+        given = "no score" if result.score is None else f"score {result.score}"
+        print(f"{given}: {result.why}")
+        for name, found in (("earlier", a.finding), ("later", b.finding)):
+            at = "-" if found.root_line is None else f"line {found.root_line}"
+            print(f"  {name}: {found.stage.value}, {found.error_class.value}, {at}")
+    if result.score is None:
+        raise typer.Exit(1)
+
+
+def _short(finding: Finding) -> dict[str, object]:
+    return {"stage": finding.stage.value, "error_class": finding.error_class.value, "root_line": finding.root_line}
+
+
+def _finding_of(file: str, *, exit_code: int | None = None, oom_killed: bool | None = None) -> Finding:
+    from playbooks.catalog import load_catalogue
+    from playbooks.judging.first_failure import analyse
+
+    try:
+        return analyse(_lines(file), load_catalogue(), exit_code=exit_code, oom_killed=oom_killed)
+    except OSError as error:
+        typer.echo(f"cannot read {file}: {error.strerror or error}", err=True)
+        raise typer.Exit(2) from error
+
+
+def _lines(file: str) -> Iterator[bytes]:
+    """Cut at LF; a line longer than a chunk is handed on in one piece of that size and counted once."""
+    stream = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed by the with below
+    with stream:
+        while True:
+            line = stream.readline(_CHUNK_BYTES)
+            if not line:
+                return
+            while not line.endswith(b"\n"):
+                rest = stream.readline(_CHUNK_BYTES)
+                if not rest or rest.endswith(b"\n"):
+                    break
+            yield line
+
+
+def _in_words(finding: Finding, file: str) -> str:
+    from playbooks.vocabulary import ErrorClass
+
+    name = finding.error_class.value.replace("_", " ")
+    stage = finding.stage.value.replace("_", " ")
+    reached = finding.reached.value.replace("_", " ")
+    if finding.error_class is ErrorClass.NONE:
+        return f"No failure in {finding.lines} lines of {file} ({finding.input_kind}).\nReached: {reached}."
+    out = []
+    if finding.error_class is ErrorClass.UNKNOWN:
+        out.append(f"Cannot tell: {stage} did not complete, and no signature knows the error.")
+    else:
+        out.append(f"{stage} failed: {name}.")
+    if finding.root_line is not None:
+        out.append(f"  line {finding.root_line} of {finding.lines}: {(finding.root_text or '')[:400]}")
+    if finding.ranks:
+        out.append(f"  printed by: {', '.join(finding.ranks[:8])}{' …' if len(finding.ranks) > 8 else ''}")
+    out.append(f"Why: {finding.why}")
+    out.append(f"Reached before: {reached}. Confidence: {finding.confidence}.")
+    for symptom in finding.symptoms:
+        out.append(f"Set aside: line {symptom.line} {symptom.error_class.value.replace('_', ' ')} - {symptom.why}.")
+    if finding.decision is not None:
+        out.append(f"Points to: {finding.decision.value.replace('_', ' ')}.")
+    if finding.next_check:
+        out.append(f"Next: {finding.next_check}")
+    return "\n".join(out)

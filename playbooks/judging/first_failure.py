@@ -1,0 +1,240 @@
+"""The first failure of an input, found line by line: one implementation for live watching, dropped logs and the command.
+
+Reads forward, keeps what is suspicious with what was known at the time, and chooses at the end (`choosing`).
+Memory stays flat: of a log only candidates, warnings before the failure and a running digest are kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from playbooks.judging import normalise
+from playbooks.judging.blocks import Block, Blocks, Raised
+from playbooks.judging.candidates import Candidate
+from playbooks.judging.choosing import Material, choose
+from playbooks.judging.finding import EngineFacts, Finding
+from playbooks.judging.input_kinds import KindDetector
+from playbooks.judging.launch_progress import Progress
+from playbooks.judging.matching import Match, Matcher
+from playbooks.judging.signature_catalogue import Catalogue, Signature
+from playbooks.reading.engine_facts import EngineReader
+from playbooks.reading.transcript import Line, read_line
+from playbooks.vocabulary import Stage
+
+_MOST_CANDIDATES = 400
+_MOST_WARNINGS = 200
+_LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3, "": 3}
+_NEEDED = {"info": 1, "warning": 2, "error": 3}
+
+
+class Analyser:
+    """Finds the first failure; feed it the lines of one launch (or of several, one after another)."""
+
+    def __init__(self, catalogue: Catalogue, *, exit_code: int | None = None, oom_killed: bool | None = None) -> None:
+        self._catalogue = catalogue
+        self._matcher = Matcher.of(catalogue)
+        self._exit_code = exit_code
+        self._oom_killed = oom_killed
+        self._no = 0
+        self._blocks = Blocks()
+        self._progress = Progress()
+        self._kind = KindDetector()
+        self._engine = EngineReader()
+        self._candidates: list[Candidate] = []
+        self._warnings: list[tuple[int, str]] = []
+        self._repeats: dict[str, int] = {}
+        self._hidden: set[str] = set()
+        self._live: str | None = None
+        self._settled: Finding | None = None
+        self._whole = hashlib.sha256()
+
+    @property
+    def live_root(self) -> str | None:
+        """Text of the first fatal line, as soon as one was seen; None before."""
+        return self._live
+
+    @property
+    def reached(self) -> Stage:
+        """Last stage seen complete."""
+        return self._progress.reached
+
+    @property
+    def current_stage(self) -> Stage:
+        """Stage being worked on."""
+        return self._progress.current
+
+    def feed(self, line: str | bytes) -> None:
+        """Take one line, ended by LF or the end of the input; any bytes are fine."""
+        self._no += 1
+        read = read_line(self._no, line)
+        self._kind.feed(self._no, read.text)
+        self._engine.feed(read.text, read.process)
+        step = self._blocks.feed(read)
+        if step.kind == "frame":
+            return
+        if step.kind in {"raised", "message"} and step.block is not None:
+            self._in_block(read, step.block, step.block.raised[-1], ended=step.kind == "raised")
+            return
+        self._ordinary(read)
+
+    def finish(self, *, exit_code: int | None = None, oom_killed: bool | None = None) -> Finding:
+        """Choose the first failure; may be called once more lines were fed, again."""
+        found = self._choose(
+            self._exit_code if exit_code is None else exit_code, self._oom_killed if oom_killed is None else oom_killed
+        )
+        if self._settled is not None:
+            return self._settled
+        return found
+
+    def _choose(self, exit_code: int | None, oom_killed: bool | None) -> Finding:
+        material = Material(
+            catalogue=self._catalogue,
+            candidates=tuple(self._candidates),
+            warnings=tuple(self._warnings),
+            progress=self._progress,
+            exit_code=exit_code,
+            oom_killed=oom_killed,
+            input_kind=self._kind.kind,
+            document=self._kind.document(),
+            engine=EngineFacts(
+                version=self._engine.version, frontend=self._engine.frontend, processes=self._engine.processes
+            ),
+            lines=self._no,
+            whole_digest=self._whole.hexdigest(),
+        )
+        return choose(material)
+
+    # ---- lines
+
+    def _ordinary(self, line: Line) -> None:
+        text = line.text
+        if not text.strip():
+            return
+        found = self._matcher.match(text, self._kind.kind)
+        if found.marker is not None:
+            if found.marker.event == "launch" and self._progress.began and self._launch_over(line):
+                self._next_launch()
+            self._progress.take(found.marker, line.no)
+        self._keep_for_comparison(line, benign=found.benign is not None)
+        if found.benign is not None:
+            if found.benign.hides_block:
+                self._hidden.add(line.process)
+            return
+        if found.signature is not None and self._often_enough(found.signature):
+            hint = _LEVELS.get(line.level, 3) < _NEEDED[found.signature.level]
+            self._add(line, found, None, None, hint=hint)
+        elif found.derived is not None:
+            self._add(line, found, None, None)
+        elif line.level == "ERROR" and line.logged:
+            self._add(line, found, None, None, weak=True)
+
+    def _in_block(self, line: Line, block: Block, raised: Raised, *, ended: bool) -> None:
+        if ended and len(block.raised) == 1 and block.process in self._hidden:
+            self._hidden.discard(block.process)
+            block.hidden = True
+        if block.hidden:
+            return
+        found = self._matcher.match(line.text, self._kind.kind)
+        if found.benign is not None:
+            if ended:
+                block.hidden = found.benign.hides_block or found.benign.teardown
+            return
+        if ended or found.signature is not None:
+            self._add(line, found, block, raised, weak=False)
+
+    def _often_enough(self, signature: Signature) -> bool:
+        count = self._repeats[signature.id] = self._repeats.get(signature.id, 0) + 1
+        return count == signature.repeats if signature.repeats > 1 else True
+
+    def _add(
+        self, line: Line, found: Match, block: Block | None, raised: Raised | None, *, weak: bool = False, hint: bool = False
+    ) -> None:
+        if len(self._candidates) >= _MOST_CANDIDATES:
+            return
+        progress = self._progress
+        candidate = Candidate(
+            no=line.no,
+            text=line.text.strip(),
+            process=line.process,
+            signature=found.signature,
+            derived=None if found.signature is not None else found.derived,
+            block=block,
+            raised=raised,
+            observed=self._observed(raised),
+            reached=progress.reached,
+            after_ready=progress.ready_no is not None,
+            after_served=progress.served_no is not None,
+            after_stop=progress.stopping_no is not None,
+            after_end=progress.ended_no is not None,
+            weak=weak,
+            hint=hint,
+        )
+        self._candidates.append(candidate)
+        fatal = not hint and not weak and candidate.derived is None and not candidate.after_stop
+        if fatal and self._live is None and (candidate.signature is None or not candidate.signature.degrades):
+            self._live = candidate.text
+
+    def _observed(self, raised: Raised | None) -> Stage:
+        """Take the stage from the stack where the stack tells it, else from the markers."""
+        current = self._progress.current
+        if raised is None or self._progress.ready_no is not None:
+            return current
+        for text in reversed(raised.frames):
+            frame = self._matcher.frame(text)
+            if frame is not None:
+                return frame.stage
+        return current
+
+    # ---- several launches in one input
+
+    def _launch_over(self, line: Line) -> bool:
+        progress = self._progress
+        if progress.ended_no is not None or progress.stopping_no is not None:
+            return True
+        return any(c.derived is None and not c.hint and not c.weak for c in self._candidates) or (
+            progress.served_no is not None and line.no > progress.served_no
+        )
+
+    def _next_launch(self) -> None:
+        """Keep the first launch that failed; one that went well makes room for the next."""
+        found = self._choose(None, None)
+        if self._settled is None and found.root_line is not None:
+            self._settled = found
+        self._progress = Progress()
+        if self._settled is None:
+            self._candidates.clear()
+            self._warnings.clear()
+            self._repeats.clear()
+            self._live = None
+
+    # ---- what the score compares
+
+    def _keep_for_comparison(self, line: Line, *, benign: bool) -> None:
+        if self._progress.stopping_no is not None:
+            return
+        normal = normalise.line(line.text)
+        self._whole.update(normal.encode("utf-8", "replace"))
+        if line.level == "WARNING" and not benign and len(self._warnings) < _MOST_WARNINGS:
+            self._warnings.append((line.no, normal))
+
+
+def analyse(
+    lines: Iterable[str | bytes], catalogue: Catalogue, *, exit_code: int | None = None, oom_killed: bool | None = None
+) -> Finding:
+    """Find the first failure in lines that are cut at LF only."""
+    analyser = Analyser(catalogue, exit_code=exit_code, oom_killed=oom_killed)
+    for line in lines:
+        analyser.feed(line)
+    return analyser.finish()
+
+
+def analyse_text(
+    text: str | bytes, catalogue: Catalogue, *, exit_code: int | None = None, oom_killed: bool | None = None
+) -> Finding:
+    """Find the first failure in a whole text."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    lines = data.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return analyse(lines, catalogue, exit_code=exit_code, oom_killed=oom_killed)

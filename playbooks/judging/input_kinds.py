@@ -1,0 +1,68 @@
+"""What kind of text an input is, told by its content; a paste that mixes several is named by its main part."""
+
+from __future__ import annotations
+
+import re
+
+_MOST_DOCUMENT = 1_000_000
+_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("docker_run_stderr", re.compile(r"docker: Error response from daemon|^Error response from daemon:|nvidia-container-cli:|Unable to find image")),
+    ("kubectl_describe", re.compile(r"kubectl\b.*\b(?:describe|get)\b|^Events:|\bkubelet\s{2,}|^\s+Last State:")),
+    ("dmesg", re.compile(r"NVRM: |\[\s*\d+\.\d{6}\] |oom-kill:|Out of memory: Killed process")),
+    ("docker_inspect_json", re.compile(r'"HostConfig": ?\{|"OOMKilled": ?(?:true|false)|docker inspect')),
+    ("http_response", re.compile(r'"object": ?"(?:chat\.completion|text_completion|error)|^HTTP/[\d.]+ \d{3}|^data: \{|"choices": ?\[')),
+    ("metrics", re.compile(r"^# (?:HELP|TYPE) |^vllm:\w+(?:\{| )")),
+    ("nvidia_smi", re.compile(r"NVIDIA-SMI |<nvidia_smi_log>|^GPU \d+: .*\(UUID: ")),
+    ("sglang_log", re.compile(r"\bsglang\b|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: TP\d+)?\] ")),
+)  # fmt: skip
+_VLLM = re.compile(
+    r"non-default args:|\[(?:core|api_server|api_utils|utils|multiproc_executor|gpu_worker|gpu_model_runner|parallel_state|core_client)"
+    r"\.py:\d+\]|vllm/|vLLM|\bvllm\b|EngineCore"
+)
+_SHELL = re.compile(r"^(?:[\w.-]+ )?[$#] \S")
+
+
+class KindDetector:
+    """Counts the forms of the lines; a bounded copy of the text is kept for documents that are read as a whole."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._document: list[tuple[int, str]] = []
+        self._size = 0
+        self._vllm = 0
+        self.kind = ""
+
+    def feed(self, no: int, text: str) -> None:
+        """Take one unwrapped line."""
+        if not text:
+            return
+        if self._vllm < 3 and _VLLM.search(text):
+            self._vllm += 1
+        if no <= 400 or self._vllm == 0:
+            for name, form in _FORMS:
+                if form.search(text):
+                    self._counts[name] = self._counts.get(name, 0) + 1
+                    break
+            if _SHELL.match(text):
+                self._counts["shell_session"] = self._counts.get("shell_session", 0) + 1
+            self.kind = self._decide()
+        if "docker_inspect_json" in self._counts and self._size < _MOST_DOCUMENT:
+            self._document.append((no, text))
+            self._size += len(text)
+
+    def document(self) -> tuple[tuple[int, str], ...]:
+        """Return the lines from the first sign of an inspect document on, with their numbers."""
+        return tuple(self._document)
+
+    def _decide(self) -> str:
+        counts = self._counts
+        forms = {name: count for name, count in counts.items() if name != "shell_session"}
+        best = max(forms, key=lambda name: forms[name], default="")
+        if self._vllm >= 2:
+            others = [name for name in ("kubectl_describe", "http_response", "dmesg") if name in counts]
+            return "+".join(["vllm_log", *others]) if others else "vllm_log"
+        if best and ("shell_session" not in counts or counts["shell_session"] < 2):
+            return best
+        if "shell_session" in counts:
+            return "shell_session"
+        return best or ("vllm_log" if self._vllm else "")

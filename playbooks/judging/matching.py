@@ -1,0 +1,88 @@
+"""Which patterns of the catalogue a line matches: literals first, in one pass, then the few regular expressions left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from playbooks.judging.signature_catalogue import (
+    Benign,
+    Catalogue,
+    Derived,
+    Frame,
+    Marker,
+    Pattern,
+    Signature,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a line is, by the catalogue; benign is asked before everything else."""
+
+    benign: Benign | None = None
+    signature: Signature | None = None
+    derived: Derived | None = None
+    marker: Marker | None = None
+
+
+NOTHING = Match()
+
+
+class Matcher:
+    """Look-ups of one catalogue, made once and shared by all analysers."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._by_literal: dict[str, list[Pattern]] = {}
+        ordered = (*catalogue.benign, *catalogue.signatures, *catalogue.derived, *catalogue.markers)
+        self._order = {id(pattern): place for place, pattern in enumerate(ordered)}
+        for pattern in ordered:
+            for literal in pattern.literals:
+                self._by_literal.setdefault(literal, []).append(pattern)
+        self._always = [pattern for pattern in ordered if not pattern.literals]
+        self._frames = catalogue.frames
+
+    @classmethod
+    def of(cls, catalogue: Catalogue) -> Matcher:
+        """Return the catalogue's matcher, made at the first call."""
+        if "matcher" not in catalogue.memo:
+            catalogue.memo["matcher"] = cls(catalogue)
+        matcher: Matcher = catalogue.memo["matcher"]
+        return matcher
+
+    def match(self, text: str, kind: str = "") -> Match:
+        """Match one line of an input of this kind; a signature bound to other kinds is not asked."""
+        lower = text.lower()
+        hits = [*self._always]
+        hits += [pattern for literal, patterns in self._by_literal.items() if literal in lower for pattern in patterns]
+        if not hits:
+            return NOTHING
+        hits.sort(key=lambda pattern: self._order[id(pattern)])
+        signature: Signature | None = None
+        derived: Derived | None = None
+        marker: Marker | None = None
+        for pattern in dict.fromkeys(hits):
+            if isinstance(pattern, Signature):
+                if signature is not None and not (signature.generic and not pattern.generic):
+                    continue
+                if pattern.where and kind not in pattern.where:
+                    continue
+            elif (isinstance(pattern, Derived) and derived is not None) or (isinstance(pattern, Marker) and marker is not None):
+                continue
+            if not pattern.pattern.search(text):
+                continue
+            match pattern:
+                case Benign():
+                    return Match(benign=pattern)
+                case Signature():
+                    signature = pattern
+                case Derived():
+                    derived = pattern
+                case Marker():
+                    marker = pattern
+                case _:
+                    pass
+        return Match(signature=signature, derived=derived, marker=marker)
+
+    def frame(self, text: str) -> Frame | None:
+        """Return the first frame pattern that matches a stack line."""
+        return next((frame for frame in self._frames if frame.pattern.search(text)), None)
