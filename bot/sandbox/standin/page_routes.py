@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse
@@ -230,6 +230,13 @@ class _Page:
         self._ws.feed.publish({"kind": "faults", "faults": self._ws.faults.as_dict()})
         return JSONResponse({"ok": True, "faults": self._ws.faults.as_dict()})
 
+    async def sample(self, sample: str) -> Response:
+        """Show a sample as it is."""
+        found = self._samples.get(sample)
+        if found is None:
+            return JSONResponse({"ok": False, "error": "no_such_sample"}, 404)
+        return PlainTextResponse(found.read(), headers={"content-security-policy": "sandbox; default-src 'none'"})
+
     async def file(self, file_id: str, *, download: bool = False) -> Response:
         file = self._ws.files.get(file_id)
         if file is None or not self._ws.file_path(file_id).is_file():
@@ -250,6 +257,7 @@ def page_routes(
         "/page/stream": page.stream,
         "/page/status": page.status,
         "/page/file/{file_id}": page.file,
+        "/page/sample/{sample}": page.sample,
     }
     acts: dict[str, Callable[..., Any]] = {
         "say": page.say,
