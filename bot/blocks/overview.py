@@ -49,7 +49,7 @@ def help_text(_: Translate) -> Message:
         _(
             "*Drop or paste a log* here, in a thread, or in a direct message: I answer with the first failure, why, and the next step. No case needed."
         ),
-        _("`/baseline open` opens a case and its thread · `status` · `nodes` · `analyze` · `help`"),
+        _("`/baseline open` opens a case and its thread · `status` · `nodes` · `analyze` · `language` · `help`"),
         _(
             "In the thread, mention me with `status`, `next`, `run`, `score`, `decide`, `export`, `close` or `help`, drop the logs of attempts, or press the buttons."
         ),

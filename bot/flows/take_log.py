@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bot.ports import ArtifactMeta
 from playbooks.evidence.redaction import redact_stream
 from playbooks.judging.first_failure import Analyser
-
-from bot.ports import ArtifactMeta
-from playbooks.vocabulary import Stage
+from playbooks.vocabulary import ErrorClass, Stage
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -25,8 +24,10 @@ if TYPE_CHECKING:
 
 _IN_MEMORY_BYTES = 4 * 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
-_LAUNCH_LOGS = ("engine", "vllm", "mixed", "docker", "container")
-"""Beginnings of the input kinds that show a launch; the others are looked at without being an attempt."""
+_LAUNCH_LOGS = ("vllm_log", "sglang_log", "docker_run_stderr")
+"""Beginnings of the input kinds that show a launch."""
+_OTHER_TEXTS = ("nvidia_smi", "dmesg", "metrics", "http_response", "docker_inspect_json", "kubectl_describe")
+"""Kinds that are looked at without being an attempt, whatever fault they show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,10 @@ def note(tx: Writing, log: TakenLog, incident: str | None) -> None:
 
 def shows_a_launch(finding: Finding) -> bool:
     """Whether the text is the log of a launch, and not a command's output or an answer of the engine."""
-    return finding.input_kind.startswith(_LAUNCH_LOGS) or finding.reached is not Stage.NONE
+    if finding.input_kind.startswith(_LAUNCH_LOGS) or finding.reached is not Stage.NONE:
+        return True
+    named = finding.error_class not in {ErrorClass.NONE, ErrorClass.UNKNOWN}
+    return named and not finding.input_kind.startswith(_OTHER_TEXTS)
 
 
 def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""`/baseline open|status|nodes|analyze|help`. Slash commands cannot be run in a thread; the channel is theirs."""
+"""`/baseline open|status|nodes|analyze|language|help`. Slash commands cannot be run in a thread; the channel is theirs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bot.blocks.elements import Message
 from bot.flows import forms
 from bot.flows import show_status as show
 from bot.flows.analyse_log import analyse_log
+from bot.flows.set_language import set_language
 from bot.handlers.edge import Body, asker_of, open_view, outcome, turned_away
 from bot.handlers.manifest import COMMAND
 
@@ -50,6 +51,8 @@ async def _answer(services: Services, word: str, rest: str, body: Body, client: 
             return answered if isinstance(answered, Message) else answered.message
         case "status":
             found = await outcome(services, show.show_cases, services, asker)
+        case "language":
+            found = await outcome(services, set_language, services, asker, rest)
         case "nodes":
             found = await outcome(services, show.show_nodes, services, asker)
         case _:

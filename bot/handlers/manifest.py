@@ -36,7 +36,7 @@ def manifest(*, request_url: str | None = None) -> dict[str, Any]:
     command = {
         "command": COMMAND,
         "description": "Lead a failing vLLM launch to one stable first failure",
-        "usage_hint": "open | status | nodes | analyze | help",
+        "usage_hint": "open | status | nodes | analyze | language | help",
         "should_escape": False,
         **({} if socket_mode else {"url": request_url}),
     }
