@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from playbooks.judging import normalise
+from playbooks.judging.cache_evidence import CacheEvidence
 from playbooks.judging.candidates import GPU_OOM, MEMORY, VERSION_RISK, Candidate, stage_of
 from playbooks.judging.finding import EngineFacts, Finding, Symptom
 from playbooks.judging.launch_progress import Progress
@@ -14,6 +15,8 @@ from playbooks.vocabulary import DecisionKind, ErrorClass, Stage
 
 _MOST_SYMPTOMS = 12
 _NEAR_LINES = 400
+_SAME_MESSAGE_LINES = 6
+"""An error of a container engine goes on over a few lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Material:
     oom_killed: bool | None
     input_kind: str
     document: tuple[tuple[int, str], ...]
+    cache: CacheEvidence
     engine: EngineFacts
     lines: int
     whole_digest: str
@@ -42,6 +46,9 @@ def choose(material: Material) -> Finding:
     if killed is not None:
         return killed
     if _went_well(material):
+        cache = _cache_finding(material)
+        if cache is not None:
+            return cache
         return _finding(material, stage=Stage.NONE, error_class=ErrorClass.NONE, confidence="certain", decision=None)
     return _stopped(material)
 
@@ -94,8 +101,10 @@ def _more_exact(first: Candidate, causes: list[Candidate]) -> Candidate:
     for other in causes:
         if other.no - first.no > _NEAR_LINES:
             break
-        exact = other.signature is not None and not other.signature.generic
-        if other is not first and exact and other.signature is not None and first.error_class in other.signature.explains:
+        if other is first or other.signature is None or other.signature.generic:
+            continue
+        next_words = first.block is None and other.block is None and other.no - first.no <= _SAME_MESSAGE_LINES
+        if next_words or first.error_class in other.signature.explains:
             return other
     return first
 
@@ -122,7 +131,7 @@ def _explained_by(first: Candidate, material: Material) -> Candidate:
 
 def _found(material: Material, root: Candidate) -> Finding:
     info = material.catalogue.classes.get(root.error_class)
-    stage = stage_of(root, info)
+    stage = stage_of(_where_it_struck(root, material), info)
     signature = root.signature
     same = [c for c in material.candidates if c is not root and _says_the_same(c, root)]
     ranks = tuple(dict.fromkeys(c.process for c in (root, *same) if c.process))
@@ -147,6 +156,14 @@ def _found(material: Material, root: Candidate) -> Finding:
         next_check=(signature.next_check if signature is not None else "") or ("" if info is None else info.next_check),
         block_digest=_block_digest(root),
     )
+
+
+def _where_it_struck(root: Candidate, material: Material) -> Candidate:
+    """A cause announced early by a bare line is placed where the launch then failed of it."""
+    if root.block is not None or root.after_ready:
+        return root
+    struck = (c for c in material.candidates if c.no > root.no and c.block and c.error_class is root.error_class)
+    return next(struck, root)
 
 
 def _says_the_same(candidate: Candidate, root: Candidate) -> bool:
@@ -216,6 +233,8 @@ def _why_symptom(candidate: Candidate, root: Candidate) -> str:
 def _killed(material: Material) -> Finding | None:
     """Judge by the container's state where no line told anything."""
     inspected = _inspected(material.document)
+    if inspected == "small-shm":
+        return _small_shm(material)
     if material.oom_killed or inspected == "oom":
         return _by_state(material, ErrorClass.CONTAINER_OOM_KILLED, "The runtime says that the kernel killed it for memory.")
     if material.progress.ready_no is None and material.exit_code in {137, -9}:
@@ -240,11 +259,39 @@ def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
     )
 
 
+_SMALL_SHM_BYTES = 1 << 30
+_SHM_SIZE = re.compile(r'"ShmSize": ?(\d+)')
+_TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\", ]+)(\d+)|-tp[\", ]+(\d+)")
+_EXITED_BADLY = re.compile(r'"ExitCode": ?[1-9]')
+
+
+def _small_shm(material: Material) -> Finding:
+    no, text = next((no, text) for no, text in material.document if _SHM_SIZE.search(text))
+    info = material.catalogue.classes.get(ErrorClass.SHM_EXHAUSTED)
+    return _finding(
+        material,
+        stage=Stage.ENGINE_INIT,
+        error_class=ErrorClass.SHM_EXHAUSTED,
+        root_line=no,
+        root_text=text.strip(),
+        confidence="unsure",
+        decision=None if info is None else info.points_to,
+        why="The container failed with several ranks and a private shared memory that is smaller than they need; its log is not here.",
+        next_check="" if info is None else info.next_check,
+    )
+
+
 _OOM_STATE = re.compile(r'"OOMKilled": ?true')
 
 
 def _inspected(document: tuple[tuple[int, str], ...]) -> str | None:
-    return "oom" if any(_OOM_STATE.search(text) for _, text in document) else None
+    whole = "\n".join(text for _, text in document)
+    if _OOM_STATE.search(whole):
+        return "oom"
+    size, ranks = _SHM_SIZE.search(whole), _TENSOR_PARALLEL.search(whole)
+    several = ranks is not None and int(ranks[1] or ranks[2]) > 1
+    small = size is not None and int(size[1]) < _SMALL_SHM_BYTES and '"IpcMode": "private"' in whole
+    return "small-shm" if several and small and _EXITED_BADLY.search(whole) else None
 
 
 def _went_well(material: Material) -> bool:
@@ -252,6 +299,31 @@ def _went_well(material: Material) -> bool:
     if progress.ready_no is not None or progress.stopping_no is not None:
         return material.exit_code in {None, 0, 130, 143, -2, -15}
     return not progress.began and material.exit_code in {None, 0}
+
+
+def _cache_finding(material: Material) -> Finding | None:
+    """A service that runs, whose cache cannot hit: a finding about it, no failed launch."""
+    cache = material.cache
+    if cache.below_unit:
+        klass, no, text = ErrorClass.PREFIX_CACHE_BELOW_UNIT, cache.block_no, cache.block_text
+        why = f"The cache reuses whole units of {cache.block} tokens, and no request here is longer; that is no miss."
+    elif cache.counter_unreliable:
+        klass, no, text = ErrorClass.PREFIX_COUNTER_UNRELIABLE, cache.hits_no, cache.hits_text
+        why = f"Answers tell up to {cache.cached} cached tokens while the hit counter stays at zero."
+    else:
+        return None
+    info = material.catalogue.classes.get(klass)
+    return _finding(
+        material,
+        stage=Stage.SERVING,
+        error_class=klass,
+        root_line=no,
+        root_text=text.strip(),
+        confidence="likely",
+        decision=None if info is None else info.points_to,
+        why=why,
+        next_check="" if info is None else info.next_check,
+    )
 
 
 def _stopped(material: Material) -> Finding:

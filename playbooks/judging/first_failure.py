@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from playbooks.judging import normalise
 from playbooks.judging.blocks import Block, Blocks, Raised
+from playbooks.judging.cache_evidence import CacheEvidence
 from playbooks.judging.candidates import Candidate
 from playbooks.judging.choosing import Material, choose
 from playbooks.judging.finding import EngineFacts, Finding
@@ -47,6 +48,7 @@ class Analyser:
         self._hidden: set[str] = set()
         self._live: str | None = None
         self._settled: Finding | None = None
+        self._cache = CacheEvidence()
         self._whole = hashlib.sha256()
 
     @property
@@ -70,6 +72,7 @@ class Analyser:
         read = read_line(self._no, line)
         self._kind.feed(self._no, read.text)
         self._engine.feed(read.text, read.process)
+        self._cache.feed(self._no, read.text)
         step = self._blocks.feed(read)
         if step.kind == "frame":
             return
@@ -97,6 +100,7 @@ class Analyser:
             oom_killed=oom_killed,
             input_kind=self._kind.kind,
             document=self._kind.document(),
+            cache=self._cache,
             engine=EngineFacts(
                 version=self._engine.version, frontend=self._engine.frontend, processes=self._engine.processes
             ),
@@ -116,7 +120,7 @@ class Analyser:
             if found.marker.event == "launch" and self._progress.began and self._launch_over(line):
                 self._next_launch()
             self._progress.take(found.marker, line.no)
-        self._keep_for_comparison(line, benign=found.benign is not None)
+        self._keep_for_comparison(line, teardown=found.benign is not None and found.benign.teardown)
         if found.benign is not None:
             if found.benign.hides_block:
                 self._hidden.add(line.process)
@@ -140,8 +144,18 @@ class Analyser:
             if ended:
                 block.hidden = found.benign.hides_block or found.benign.teardown
             return
+        if found.signature is None and ended:
+            found = self._with_stack(line.text, raised, found)
         if ended or found.signature is not None:
             self._add(line, found, block, raised, weak=False)
+
+    def _with_stack(self, text: str, raised: Raised, found: Match) -> Match:
+        """Ask again with the functions that raised it: a bare text may be told by where it came from."""
+        names = [frame.rsplit(" in ", 1)[-1] for frame in raised.frames[-4:] if " in " in frame]
+        if not names:
+            return found
+        told = self._matcher.match(f"{text} [raised in {' '.join(names)}]", self._kind.kind)
+        return told if told.signature is not None else found
 
     def _often_enough(self, signature: Signature) -> bool:
         count = self._repeats[signature.id] = self._repeats.get(signature.id, 0) + 1
@@ -210,12 +224,12 @@ class Analyser:
 
     # ---- what the score compares
 
-    def _keep_for_comparison(self, line: Line, *, benign: bool) -> None:
+    def _keep_for_comparison(self, line: Line, *, teardown: bool) -> None:
         if self._progress.stopping_no is not None:
             return
         normal = normalise.line(line.text)
         self._whole.update(normal.encode("utf-8", "replace"))
-        if line.level == "WARNING" and not benign and len(self._warnings) < _MOST_WARNINGS:
+        if line.level == "WARNING" and not teardown and len(self._warnings) < _MOST_WARNINGS:
             self._warnings.append((line.no, normal))
 
 

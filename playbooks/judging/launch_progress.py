@@ -29,7 +29,8 @@ class Progress:
             case "complete":
                 if marker.stage.position > self.reached.position:
                     self.reached = marker.stage
-                self._enter(_after(marker.stage))
+                # after the devices comes communication, and loading begins with a line of its own
+                self._enter(marker.stage if marker.stage is Stage.DEVICE_RECOGNITION else _after(marker.stage))
             case "ready":
                 self.ready_no = self.ready_no or no
                 self.reached = Stage.ENGINE_INIT if self.served_no is None else self.reached

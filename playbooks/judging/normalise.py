@@ -9,6 +9,7 @@ from collections.abc import Iterable
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"'port': \d+(?:, )?", ""),
         (r"Failed core proc\(s\): \{[^}]*\}", "Failed core proc(s): <set>"),
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>"),
         (r"\b0x[0-9a-fA-F]+\b", "<addr>"),
