@@ -37,6 +37,8 @@ except OSError as error:
     print(f"cannot start {sys.argv[1]}: {error.strerror}", file=sys.stderr, flush=True)
     os._exit(127)
 """
+_children: dict[str, subprocess.Popen[bytes]] = {}
+"""Engines that this very process started, by identity: only their parent can read an exit code, and reap them."""
 
 
 class ProcessEngine:
@@ -76,17 +78,18 @@ class ProcessEngine:
         except OSError as error:
             raise StartFailed(f"cannot start {spec.argv[0]}: {error.strerror}") from error
         ref = EngineRef("process", table.identity(child.pid), spec.job_id, str(log), spec.port)
+        _children[ref.id] = child
         started(ref)
-        return ProcessHandle(ref, child)
+        return ProcessHandle(ref)
 
     def find(self, ref: EngineRef) -> RunningEngine | None:
         """Return the engine when its first process still runs and carries the marker."""
-        handle = ProcessHandle(ref, None)
-        return handle if table.is_alive(ref.id) else None
+        handle = ProcessHandle(ref)
+        return handle if handle.state().running else None
 
     def clear(self, ref: EngineRef) -> tuple[str, ...]:
         """End whatever is left of an engine, also when its first process is gone."""
-        return ProcessHandle(ref, None).stop(grace_s=1)
+        return ProcessHandle(ref).stop(grace_s=1)
 
     def sweep(self, *, spare: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """End every process that carries this worker's marker and a job that is not spared."""
@@ -99,7 +102,7 @@ class ProcessEngine:
         failed: list[str] = []
         for job, members in ours.items():
             leader = min(members, key=lambda member: member.ticks)
-            left = ProcessHandle(EngineRef("process", table.identity(leader.pid), job, "", 0), None).stop(grace_s=1)
+            left = ProcessHandle(EngineRef("process", table.identity(leader.pid), job, "", 0)).stop(grace_s=1)
             names = [f"process {member.pid} {member.name} of job {job}" for member in members]
             (failed if left else ended).extend(left or names)
         return tuple(ended), tuple(failed)
@@ -125,11 +128,11 @@ class ProcessEngine:
 
 
 class ProcessHandle:
-    """A running engine process; `child` None when an earlier worker started it (then no exit code can be read)."""
+    """An engine process. When an earlier worker started it, no exit code can be read."""
 
-    def __init__(self, ref: EngineRef, child: subprocess.Popen[bytes] | None) -> None:
+    def __init__(self, ref: EngineRef) -> None:
         self.ref = ref
-        self._child = child
+        self._child = _children.get(ref.id)
         self._offset = 0
         self._known: dict[int, int] = {}
 
@@ -151,6 +154,7 @@ class ProcessHandle:
         code = self._child.poll()
         if code is None:
             return EngineState(running=True)
+        _children.pop(self.ref.id, None)
         return EngineState(running=False, exit_code=code if code >= 0 else None, signal=-code if code < 0 else None)
 
     def answers_on(self, port: int) -> bool | None:
@@ -210,6 +214,7 @@ class ProcessHandle:
             self._wait_gone(0.2)
         if self._child is not None and not members:
             self._child.wait()
+            _children.pop(self.ref.id, None)
         return tuple(f"process {row.pid} {row.name} (state {row.state})" for row in members)
 
     def _wait_gone(self, seconds: float) -> None:

@@ -73,9 +73,9 @@ def is_alive(name: str) -> bool:
 
 def processes() -> Iterator[Process]:
     """Return all processes that are not dead."""
-    for entry in os.scandir(PROC):
-        if entry.name.isdigit():
-            found = process(int(entry.name))
+    for name in os.listdir(PROC):  # noqa: PTH208 - only names, and nothing to close
+        if name.isdigit():
+            found = process(int(name))
             if found is not None and not found.is_dead:
                 yield found
 
@@ -119,7 +119,8 @@ def owns_socket(pid: int, inodes: set[str]) -> bool:
     """Whether the process has one of the sockets open."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     try:
-        return any(_link(entry.path) in wanted for entry in os.scandir(PROC / str(pid) / "fd"))
+        folder = PROC / str(pid) / "fd"
+        return any(_link(f"{folder}/{name}") in wanted for name in os.listdir(folder))  # noqa: PTH208 - as above
     except OSError:
         return False
 
