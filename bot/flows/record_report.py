@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bot.errors import UnknownIncident
 from bot.flows.advance_phase import advance_phase
+from bot.flows.ask_next import ask_next
 from bot.flows.job_access import job_of, lock_job_of
 from bot.flows.judge_facts import judge_facts
 from bot.flows.judge_launch import LogWanted
@@ -149,6 +150,7 @@ def _record(
     for follow in judged.follow_ups:
         follow(tx, services, now)
     advance_phase(tx, services, job.incident, now=now)
+    ask_next(tx, services, job.incident, now=now)
     tx.want_dashboard(job.incident)
 
 

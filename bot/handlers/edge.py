@@ -19,7 +19,7 @@ from bot.blocks.limits import fit
 from bot.blocks.notices import not_recorded, outsider, refusal
 from bot.blocks.texts import Mrkdwn, translator
 from bot.errors import Repeated, StoreError
-from bot.flows.refusing import EXPECTED, words_of
+from bot.flows.refusing import EXPECTED, in_words, words_of
 from bot.flows.showing import Asker
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def outcome(services: Services, flow: Callable[P, T], *args: P.args, **kwa
     try:
         return await services.run(flow, *args, **kwargs)
     except (*EXPECTED, Repeated) as error:
-        return words_of(error)
+        return await _in_words(services, args, error)
     except StoreError as error:
         log.warning("handler.store", flow=flow.__name__, error=str(error))
         return not_recorded(translator("en"))
@@ -74,6 +74,17 @@ async def outcome(services: Services, flow: Callable[P, T], *args: P.args, **kwa
         return refusal(
             _("That did not work"), _("An error of mine, not yours; it is in my log. Nothing was half done.")
         )
+
+
+async def _in_words(services: Services, args: tuple[Any, ...], error: Exception) -> Message:
+    """Say an expected failure in the asker's language; in English when even that cannot be read."""
+    asker = next((part for part in args if isinstance(part, Asker)), None)
+    if asker is None:
+        return words_of(error)
+    try:
+        return await services.run(in_words, services, asker, error)
+    except StoreError:
+        return words_of(error)
 
 
 async def tell(body: Body, client: AsyncWebClient, message: Message) -> None:
