@@ -166,4 +166,6 @@ def _inner(no: int, text: str, level: str, process: str) -> Line:
     if match:
         process = process or f"rank{match['rank']}"
         text = text[match.end() :]
+    if not level and " NCCL INFO " in text[:80]:
+        level = "INFO"
     return Line(no=no, text=text.rstrip(), process=process, level=_LEVELS.get(level, level), file=file, logged=logged)
