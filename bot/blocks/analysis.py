@@ -46,7 +46,9 @@ def answer(analysis: Analysis, _: Translate, *, with_case: bool = False) -> Mess
     if findings.shown_oom(found):
         buttons.append(button(_.plain("Why not OOM?"), "why_not_oom", log))
     details = [
-        _("confidence: {confidence}", confidence=_(CONFIDENCE.get(found.confidence, found.confidence))),
+        _("confidence: {confidence}", confidence=_(CONFIDENCE.get(found.confidence, found.confidence)))
+        if failed
+        else Mrkdwn(""),
         _("redacted: {n} values", n=analysis.redactions) if analysis.redactions else Mrkdwn(""),
         _("log {name} · sha256 {digest}", name=analysis.name, digest=short(analysis.sha256)),
         *(esc(note) for note in analysis.notes),

@@ -13,10 +13,17 @@ from playbooks.vocabulary import ErrorClass, Stage
 
 def headline(finding: Finding, _: Translate) -> Mrkdwn:
     """Say the verdict first, and what it is not where the last line would mislead."""
+    if finding.error_class is ErrorClass.NONE and not came_up(finding):
+        return _("No failure in this log, but it ends before the engine was ready")
     verdict = _(HEADLINES[finding.error_class])
     if shown_oom(finding):
         return _("{verdict} - not an out-of-memory problem", verdict=verdict)
     return verdict
+
+
+def came_up(finding: Finding) -> bool:
+    """Whether the log shows a ready engine."""
+    return finding.reached.position >= Stage.ENDPOINT_READY.position
 
 
 def shown_oom(finding: Finding) -> bool:
@@ -81,7 +88,7 @@ def next_step(finding: Finding, _: Translate) -> Mrkdwn:
         return _("*Next:* {what}", what=finding.next_check)
     if finding.decision is not None:
         return _("*Next:* this points to: {decision}.", decision=_(DECISIONS[finding.decision]))
-    if finding.error_class is ErrorClass.UNKNOWN:
+    if finding.error_class is ErrorClass.UNKNOWN or (finding.error_class is ErrorClass.NONE and not came_up(finding)):
         return _("*Next:* drop the complete log, from the first line to the exit; the beginning decides.")
     return Mrkdwn("")
 
