@@ -139,7 +139,7 @@ def text_input(
     placeholder: str = "",
 ) -> Block:
     """Return a text field of a modal; 3,000 characters is the most Slack takes."""
-    element: Block = {"type": "plain_text_input", "action_id": "value", "multiline": multiline, "max_length": 3000}
+    element: Block = {"type": "plain_text_input", "action_id": block_id, "multiline": multiline, "max_length": 3000}
     if initial:
         element["initial_value"] = cut(initial, 3000)
     if placeholder:
@@ -158,7 +158,7 @@ def select_input(
 ) -> Block:
     """Return a select of a modal; at most 100 options."""
     shown = list(options)[:100]
-    element: Block = {"type": "static_select", "action_id": "value", "options": shown}
+    element: Block = {"type": "static_select", "action_id": block_id, "options": shown}
     chosen = [entry for entry in shown if entry["value"] == initial]
     if chosen:
         element["initial_option"] = chosen[0]

@@ -84,14 +84,14 @@ def _blocks(blocks: list[dict[str, Any]], *, most: int, where: str) -> Iterator[
     if len(blocks) > most:
         yield f"{where}: {len(blocks)} blocks, limit {most}"
     seen: set[str] = set()
+    seen_actions: set[str] = set()
     for index, block in enumerate(blocks):
         at = f"{where}/{index}"
         yield from _block(block, at)
         yield from _identity(block.get("block_id"), seen, f"{at}/block_id")
         for number, element in enumerate(_interactive(block)):
             yield from _element(element, f"{at}/elements/{number}")
-            if block["type"] != "input":
-                yield from _identity(element.get("action_id"), seen, f"{at}/elements/{number}")
+            yield from _identity(element.get("action_id"), seen_actions, f"{at}/elements/{number}")
 
 
 def _block(block: dict[str, Any], at: str) -> Iterator[str]:

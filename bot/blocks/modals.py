@@ -208,7 +208,7 @@ def hand_over(incident: str, _: Translate) -> Block:
         "block_id": "owner",
         "optional": False,
         "label": {"type": "plain_text", "text": _.plain("New owner")},
-        "element": {"type": "users_select", "action_id": "value"},
+        "element": {"type": "users_select", "action_id": "owner"},
     }
     return modal(
         callback="hand_over",
