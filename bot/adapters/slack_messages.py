@@ -59,6 +59,15 @@ def plain_text(text: str) -> str:
     return cut(_MARKUP.sub("", text), 3000) or "-"
 
 
+def not_shared(title: str) -> Message:
+    """Stand in for a file that Slack took and does not show."""
+    _ = translator("en")
+    said = _(
+        "{title}: Slack took the file and does not show it. It is stored here and part of the bundle.", title=title
+    )
+    return fit(Message(said, tuple(sections([said]))))
+
+
 def invitation(incident: Incident, channel: str) -> Message:
     """Tell the owner to invite the app."""
     _ = translator(incident.language)

@@ -40,6 +40,8 @@ IDLE_S = 30.0
 ACCESS_LOST_S = 60.0
 BOT_ABSENT_S = 20.0
 FILE_TRIES = 3
+SHARE_TRIES = 4
+"""Slack shares a file later, or never: after so many looks its place in the thread is taken by a line that says so."""
 _BACKOFF_S = (2, 5, 15, 60)
 _POSTS = {OutboxKind.PARENT, OutboxKind.EVIDENCE, OutboxKind.NOTE, OutboxKind.DIRECT}
 
@@ -166,8 +168,17 @@ class SlackSender:
             with self._services.store.write() as tx:
                 tx.update_outbox(row.id, external_id=file_id)
             self._files.upload(url, data)
-        if not (row.external_id is not None and self._files.shared(file_id, place.channel)):
+        elif self._files.shared(file_id, place.channel):
+            return file_id
+        if not row.payload.get("completed"):
             self._files.complete(file_id, title, channel=place.channel, thread_ts=place.thread_ts)
+            with self._services.store.write() as tx:
+                tx.update_outbox(row.id, payload={**row.payload, "completed": True})
+            if self._files.shared(file_id, place.channel):
+                return file_id
+        if row.attempts + 1 < SHARE_TRIES:
+            raise SlackOutcomeUnclear(f"{name} is not shared yet", error="not_shared")
+        self._post(row, place, render.not_shared(title))
         return file_id
 
     def _sent_before(self, row: OutboxRow, place: _Place) -> str | None:
@@ -203,9 +214,9 @@ class SlackSender:
                     tx.update_outbox(row.id, state=OutboxState.WAITING, external_id=None)
             case SlackRefusedContent():
                 self._plain(row, place, error)
-            case _ if row.kind is OutboxKind.PARENT and error.error in ABSENT:
+            case _ if row.incident is not None and error.error in ABSENT:
                 self._invite(row, place)
-                return self._again(row, error, BOT_ABSENT_S, sent=False)
+                return self._again(row, error, BOT_ABSENT_S * min(row.attempts + 1, 15), sent=False)
             case _:
                 self._undeliverable(row, error.error)
         return 0.0

@@ -211,6 +211,38 @@ def test_a_file_cut_between_upload_and_share_is_shared_once(rig: Rig) -> None:
     assert len(rig.slack.named("files.completeUploadExternal")) == 1
 
 
+def test_a_file_that_slack_took_and_never_shows_is_said(rig: Rig) -> None:
+    case = open_case(rig.bot)
+    rig.slack.never_shares = True
+    sha256 = rig.bot.artifacts.put(b"the log\n")
+    rig.enqueue(OutboxKind.FILE, {"sha256": sha256, "name": "a.log", "title": "Attempt 1: log"}, case)
+    rig.answer(case, "after it")
+    rig.send(rounds=40)
+    texts = rig.slack.thread(rig.slack.messages[0].ts)
+    assert len([text for text in texts if "does not show it" in text]) == 1
+    assert texts[-1].startswith("#2")
+    assert len(rig.slack.named("files.completeUploadExternal")) == 1
+
+
+def test_a_bot_removed_from_the_channel_waits_and_loses_nothing(rig: Rig) -> None:
+    case = open_case(rig.bot)
+    rig.send()
+    rig.answer(case, "said meanwhile")
+    rig.slack.script["chat.postMessage"] = ["not_in_channel", None, "not_in_channel"]
+    rig.send(rounds=40)
+    assert rig.slack.thread(rig.slack.messages[0].ts)[-1].startswith("#2")
+    assert [m.channel for m in rig.slack.messages].count("U0RESPONDER") == 1
+
+
+def test_an_archived_channel_is_passed_over(rig: Rig) -> None:
+    case = open_case(rig.bot)
+    rig.send()
+    rig.slack.script["chat.postMessage"] = ["is_archived"]
+    rig.answer(case, "x")
+    rig.send()
+    assert len(rig.rows(OutboxState.UNDELIVERABLE)) == 1
+
+
 def test_a_file_whose_bytes_never_arrived_is_uploaded_anew(rig: Rig) -> None:
     case = open_case(rig.bot)
     sha256 = rig.bot.artifacts.put(b"the log\n")

@@ -44,6 +44,8 @@ class FakeSlack:
     """What was sent to response URLs."""
     authorizations: list[str | None] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    never_shares: bool = False
+    """Whether files are taken and never shown, as Slack does at times."""
     _ts: int = 1_800_000_000
 
     def named(self, method: str) -> list[Answer]:
@@ -92,6 +94,8 @@ class FakeSlack:
                 file = self.files[arguments["files"][0]["id"]]
                 if file["data"] is None:
                     return {"ok": False, "error": "file_not_found"}
+                if self.never_shares:
+                    return {"files": [{"id": arguments["files"][0]["id"]}]}
                 file["shares"] = {"public": {arguments["channel_id"]: [{"thread_ts": arguments.get("thread_ts")}]}}
                 return {"files": [{"id": arguments["files"][0]["id"]}]}
             case "files.info":
