@@ -9,16 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-
-from celery import Celery
+from typing import TYPE_CHECKING, Any
 
 from playbooks.catalog import load_catalogue
 from playbooks.messages import FingerprintFacts, FingerprintParams
-from workers import tasks
 from workers.adapters import process_table
 from workers.adapters.bot_client import BotClient
-from workers.adapters.docker_engine import DockerEngine
 from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.adapters.host_reader import RootHostReader
@@ -34,6 +30,9 @@ from workers.journal import Journal
 from workers.policy import load_policy
 from workers.ports import Engine
 from workers.settings import NodeKey, NodeSettings, read_key, read_settings
+
+if TYPE_CHECKING:  # takes seconds to import, and only the queue processes need it
+    from celery import Celery
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
 """Longer than the longest job, always: else a running job is delivered a second time."""
@@ -79,6 +78,8 @@ def wire(node: str, settings: NodeSettings | None = None) -> Node:
     gateway = DockerGateway()
     engines: dict[str, Engine] = {"process": ProcessEngine(worker=journal.instance)}
     if policy is not None and "docker" in policy.engines:
+        from workers.adapters.docker_engine import DockerEngine
+
         engines["docker"] = DockerEngine(gateway, worker=journal.instance)
     deps = Deps(
         node=node,
@@ -127,6 +128,10 @@ def celery_app(broker_url: str, run: Callable[[dict[str, Any]], Delivered], *, f
 
     folder: where Celery's own files would go.
     """
+    from celery import Celery
+
+    from workers import tasks
+
     app = Celery("baseline", broker=broker_url, set_as_current=False)
     app.conf.update(
         task_serializer="json",

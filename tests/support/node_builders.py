@@ -135,7 +135,7 @@ def policy(folder: Path, **changes: Any) -> NodePolicy:
 
 def make_node(folder: Path, bot: FakeBot, **changes: Any) -> TestNode:
     """Build a node. The `vllm` executable of its policy is the scripted engine."""
-    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
     (folder / "models" / "tiny").mkdir(parents=True, exist_ok=True)
     vllm = folder / "bin" / "vllm"
     if not vllm.exists():

@@ -19,6 +19,8 @@ _IMAGE_ENV = re.compile(r"(CUDA_|NVIDIA_|VLLM_|NCCL_|TORCH_|LD_LIBRARY_PATH|PYTH
 def docker_facts(gateway: DockerGateway) -> Facts:
     """Return `docker.*`; a dead daemon is one field that says so."""
     source = "docker info"
+    if not gateway.is_there:
+        return {"docker.version": failed(FieldStatus.ABSENT, source, "no docker socket on this node")}
     try:
         with gateway.client(timeout_s=2) as client:
             info: dict[str, Any] = client.info()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import requests
-from docker.errors import APIError, DockerException, NotFound
-
-import docker
 from workers.errors import EngineUnavailable, ProbeFailed
 
+if TYPE_CHECKING:  # the SDK takes most of a second to import: only a node that uses it pays
+    from docker.errors import APIError
+
+    from docker import DockerClient
+
 TIMEOUT_S = 5
+SOCKET = Path("/var/run/docker.sock")
 
 
 class DockerGateway:
@@ -21,14 +26,21 @@ class DockerGateway:
         self._base_url = base_url
         self._timeout_s = timeout_s
 
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to talk to: a daemon's socket, or an address in the environment."""
+        return bool(self._base_url or os.environ.get("DOCKER_HOST")) or SOCKET.exists()
+
     @contextmanager
-    def client(self, *, timeout_s: int | None = None) -> Iterator[docker.DockerClient]:
+    def client(self, *, timeout_s: int | None = None) -> Iterator[DockerClient]:
         """Give a client, and map what goes wrong with the daemon itself.
 
         Raises:
             EngineUnavailable: no daemon, no permission, or no answer in time.
             ProbeFailed: the daemon answered with an error; its own text.
         """
+        import docker
+
         seconds = timeout_s or self._timeout_s
         with mapped():
             made = (
@@ -46,10 +58,11 @@ class DockerGateway:
 @contextmanager
 def mapped() -> Iterator[None]:
     """Turn the SDK's and its transport's errors into ours."""
+    import requests
+    from docker.errors import APIError, DockerException
+
     try:
         yield
-    except NotFound as error:
-        raise ProbeFailed(f"docker: {error.explanation or error}") from error
     except APIError as error:
         raise ProbeFailed(f"docker: {explanation(error)}") from error
     except DockerException as error:
