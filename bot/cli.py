@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.errors import ArtifactError, BotError, InvalidSettings, QueueError, StoreError, UnknownIncident
+from bot.sandbox.cli import register as register_sandbox
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -30,6 +31,7 @@ def register(app: typer.Typer) -> None:
     app.command("export")(export)
     app.command("repost")(repost)
     app.command("doctor")(doctor)
+    register_sandbox(app)
     tokens = typer.Typer(help="Tokens by which people's programs read incidents over HTTP.", no_args_is_help=True)
     tokens.command("create")(create)
     tokens.command("revoke")(revoke)

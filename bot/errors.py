@@ -32,6 +32,7 @@
     │   ├── NodeUnknown              nobody enrolled a node of that name
     │   ├── NodeSilent               the node has not been heard of lately
     │   └── NodeHeld                 another job or incident holds the node's GPUs; the message names it
+    ├── SandboxError                 the sandbox cannot start; the message says what was expected and found
     └── InvalidSettings              a setting cannot be used; the message names it and the expected form
 
 A launch that fails is data, never an exception. `docs/errors.md` shows the same tree; a test compares them.
@@ -182,3 +183,7 @@ class NodeHeld(JobNotAsked):
 
 class InvalidSettings(BotError):
     """A setting cannot be used; the message names it and the expected form."""
+
+
+class SandboxError(BotError):
+    """The sandbox cannot start; the message says what was expected and found."""
