@@ -30,6 +30,8 @@ def open_incident(
     blocks = [
         text_input("title", _.plain("What is it about?"), initial=title, placeholder=_.plain("Kimi K3 does not start")),
     ]
+    if not channel.startswith("C") and not channel.startswith("G"):
+        blocks.append(_channel_input(_))
     if nodes:
         blocks.append(
             select_input("node", _.plain("Node"), [option(n, n) for n in nodes], initial=nodes[0], optional=True)
@@ -72,6 +74,21 @@ def open_incident(
         submit=_.plain("Open"),
         close=_.plain("Cancel"),
     )
+
+
+def _channel_input(_: Translate) -> Block:
+    """Ask for the channel of the case: in a direct message nobody else would see it."""
+    return {
+        "type": "input",
+        "block_id": "channel",
+        "label": {"type": "plain_text", "text": _.plain("Channel of the case")},
+        "element": {
+            "type": "conversations_select",
+            "action_id": "channel",
+            "filter": {"include": ["public", "private"]},
+        },
+        "hint": {"type": "plain_text", "text": _.plain("Its thread appears there; I must be in it.")},
+    }
 
 
 def answer(incident: str, item: Item, _: Translate) -> Block:

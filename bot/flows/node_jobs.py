@@ -81,8 +81,8 @@ def node_of(case: Case, _: Translate) -> str:
 def collect_wish(incident: Incident, node: str, actor: str) -> Wish:
     """Return the wish to save the scene, of the named container where the command names one."""
     command = command_facts(incident.case)
-    container = command.container.name if command is not None and command.container is not None else None
-    params = CollectParams(container=container).model_dump(mode="json")
+    options = dict(command.container.others) if command is not None and command.container is not None else {}
+    params = CollectParams(container=options.get("--name") or options.get("name")).model_dump(mode="json")
     return Wish(incident=incident.id, kind=JobKind.COLLECT, node=node, requested_by=actor, params=params, post=False)
 
 
@@ -97,7 +97,7 @@ def fingerprint_wish(reading: Reading, incident: Incident, node: str, actor: str
     if image is not None:
         params["image"] = image
     else:
-        params["python"] = _interpreter(reading, node)
+        params["python"] = _program(command) or _interpreter(reading, node)
     return Wish(
         incident=incident.id, kind=JobKind.FINGERPRINT, node=node, requested_by=actor, params=params, post=False
     )
@@ -110,6 +110,14 @@ def command_facts(case: Case) -> launch_command.LaunchCommand | None:
         return launch_command.read(text) if text.strip() else None
     except InvalidCommand:
         return None
+
+
+def _program(command: launch_command.LaunchCommand | None) -> str | None:
+    """Return the interpreter of a command that names its program by path."""
+    if command is None or command.program is None or "/" not in command.program:
+        return None
+    folder, _slash, name = command.program.rpartition("/")
+    return command.program if name.startswith("python") else f"{folder}/python"
 
 
 def _interpreter(reading: Reading, node: str) -> str | None:

@@ -52,7 +52,7 @@ def submitted(services: Services, asker: Asker, view: dict[str, Any]) -> Message
     fields = _fields(view)
     match str(view["callback_id"]):
         case "open_incident":
-            _open(services, replace(asker, channel=case), step, fields)
+            _open(services, replace(asker, channel=fields.get("channel") or case), step, fields)
         case "answer":
             answer_item(services, asker, case, step, value=fields.get("value", ""), note=fields.get("note", ""))
         case "attempt":
@@ -99,6 +99,7 @@ def _fields(view: dict[str, Any]) -> dict[str, str]:
         for element in elements.values():
             chosen = element.get("selected_option") or {}
             value = element.get("value") or chosen.get("value") or element.get("selected_user")
+            value = value or element.get("selected_conversation")
             if value:
                 found[str(block_id)] = str(value)
     return found

@@ -288,6 +288,7 @@ VIEWS: dict[str, Callable[[], dict[str, Any]]] = {
     "modal-open": lambda: modals.open_incident(
         "C0ONCALL", ("gpu-a1", "gpu-b2"), ("kimi-k3", "generic-vllm"), EN, playbook="kimi-k3"
     ),
+    "modal-open-in-a-direct-message": lambda: modals.open_incident("D01", (), ("kimi-k3",), EN, playbook="kimi-k3"),
     "modal-open-from-log": lambda: modals.open_incident(
         "C0ONCALL", (), ("kimi-k3",), EN, playbook="kimi-k3", log="a" * 64
     ),

@@ -132,7 +132,9 @@ class TestForms:
         log = next(block for block in outbox(at.bot, OutboxKind.DIRECT)[0]["blocks"] if block["type"] == "actions")
         await at.press("open_from_log", log["elements"][0]["value"])
         view = at.views()[0]
-        await at.submit("open_incident", view["private_metadata"], {"title": "from a log"})
+        await at.submit("open_incident", view["private_metadata"], {"title": "from a log", "channel": CHANNEL})
+        with at.bot.services.store.read() as reading:
+            assert [incident.channel for incident in reading.incidents()] == [CHANNEL]
         assert kinds(at.bot, "INC-0001").count("attempt:recorded") == 1
 
 
