@@ -22,7 +22,9 @@ def register(app: typer.Typer) -> None:
 
 
 def analyze(
-    file: Annotated[str, typer.Argument(metavar="FILE|-", help="A log, a paste or command output; - reads standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE|-", help="A log, a paste or command output; - reads standard input.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     exit_code: Annotated[int | None, typer.Option(help="Exit code of the process, if known.")] = None,
     oom_killed: Annotated[bool, typer.Option("--oom-killed", help="The runtime says OOMKilled.")] = False,

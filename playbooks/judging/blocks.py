@@ -113,7 +113,11 @@ class Blocks:
             return Step("frame", block)
         same = line.level in {"", "ERROR"} and line.file == block.file if block.logged else not line.logged
         messages = block.raised[-1].messages
-        if not same or len(messages) >= _MOST_MESSAGE_LINES or (not block.logged and line.level in {"INFO", "DEBUG", "WARNING"}):
+        if (
+            not same
+            or len(messages) >= _MOST_MESSAGE_LINES
+            or (not block.logged and line.level in {"INFO", "DEBUG", "WARNING"})
+        ):
             del self._open[key]
             return ORDINARY
         messages.append((line.no, text))

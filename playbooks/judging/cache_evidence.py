@@ -52,7 +52,9 @@ class CacheEvidence:
         if not self.queries or self.hits != 0 or self.block is None or self.cached:
             return False
         longest = max(self.prompts, default=None)
-        return (self.max_len is not None and self.max_len <= self.block) or (longest is not None and longest <= self.block)
+        return (self.max_len is not None and self.max_len <= self.block) or (
+            longest is not None and longest <= self.block
+        )
 
     @property
     def counter_unreliable(self) -> bool:

@@ -54,7 +54,9 @@ class Entry:
         value = self.values.get(key, ())
         found = [value] if isinstance(value, str) else value
         if not isinstance(found, list | tuple) or not all(isinstance(item, str) for item in found):
-            raise InvalidDefinition(f"{self.place}: expected a text or a list of texts under {key!r}, found {_shown(value)}")
+            raise InvalidDefinition(
+                f"{self.place}: expected a text or a list of texts under {key!r}, found {_shown(value)}"
+            )
         return tuple(found)
 
     def flag(self, key: str) -> bool:
@@ -68,14 +70,18 @@ class Entry:
         """Return a whole number from 1."""
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidDefinition(f"{self.place}: expected a whole number from 1 under {key!r}, found {_shown(value)}")
+            raise InvalidDefinition(
+                f"{self.place}: expected a whole number from 1 under {key!r}, found {_shown(value)}"
+            )
         return value
 
     def choice(self, key: str, allowed: tuple[str, ...], default: str) -> str:
         """Return one of the allowed words."""
         value = self.values.get(key, default)
         if value not in allowed:
-            raise InvalidDefinition(f"{self.place}: expected one of {', '.join(allowed)} under {key!r}, found {_shown(value)}")
+            raise InvalidDefinition(
+                f"{self.place}: expected one of {', '.join(allowed)} under {key!r}, found {_shown(value)}"
+            )
         return str(value)
 
     def member(self, key: str, kind: type[T]) -> T:
@@ -132,7 +138,9 @@ def only(entry: Entry, allowed: frozenset[str]) -> None:
         InvalidDefinition: a key is not among the allowed ones.
     """
     if unknown := sorted(set(entry.values) - allowed):
-        raise InvalidDefinition(f"{entry.place}: expected keys {', '.join(sorted(allowed))}; found {', '.join(unknown)}")
+        raise InvalidDefinition(
+            f"{entry.place}: expected keys {', '.join(sorted(allowed))}; found {', '.join(unknown)}"
+        )
 
 
 def _without_lines(value: Any) -> Any:

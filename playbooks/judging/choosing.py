@@ -213,7 +213,9 @@ def _symptoms(material: Material, root: Candidate, same: list[Candidate]) -> tup
         klass = candidate.error_class
         if klass is root.error_class or klass in found or (klass is ErrorClass.UNKNOWN and candidate.weak):
             continue
-        found[klass] = Symptom(error_class=klass, line=candidate.no, why=_why_symptom(candidate, root), text=candidate.text[:300])
+        found[klass] = Symptom(
+            error_class=klass, line=candidate.no, why=_why_symptom(candidate, root), text=candidate.text[:300]
+        )
         if len(found) == _MOST_SYMPTOMS:
             break
     return tuple(found.values())
@@ -236,9 +238,13 @@ def _killed(material: Material) -> Finding | None:
     if inspected == "small-shm":
         return _small_shm(material)
     if material.oom_killed or inspected == "oom":
-        return _by_state(material, ErrorClass.CONTAINER_OOM_KILLED, "The runtime says that the kernel killed it for memory.")
+        return _by_state(
+            material, ErrorClass.CONTAINER_OOM_KILLED, "The runtime says that the kernel killed it for memory."
+        )
     if material.progress.ready_no is None and material.exit_code in {137, -9}:
-        return _by_state(material, ErrorClass.ENGINE_PROCESS_KILLED, "It was killed from outside (signal 9) and printed nothing.")
+        return _by_state(
+            material, ErrorClass.ENGINE_PROCESS_KILLED, "It was killed from outside (signal 9) and printed nothing."
+        )
     if material.exit_code in {139, 134, 135, -11, -6, -7}:
         return _by_state(material, ErrorClass.PROCESS_CRASHED_NATIVE, "It died in native code and printed nothing.")
     return None

@@ -162,7 +162,14 @@ class Analyser:
         return count == signature.repeats if signature.repeats > 1 else True
 
     def _add(
-        self, line: Line, found: Match, block: Block | None, raised: Raised | None, *, weak: bool = False, hint: bool = False
+        self,
+        line: Line,
+        found: Match,
+        block: Block | None,
+        raised: Raised | None,
+        *,
+        weak: bool = False,
+        hint: bool = False,
     ) -> None:
         if len(self._candidates) >= _MOST_CANDIDATES:
             return

@@ -66,7 +66,9 @@ class Matcher:
                     continue
                 if pattern.where and kind not in pattern.where:
                     continue
-            elif (isinstance(pattern, Derived) and derived is not None) or (isinstance(pattern, Marker) and marker is not None):
+            elif (isinstance(pattern, Derived) and derived is not None) or (
+                isinstance(pattern, Marker) and marker is not None
+            ):
                 continue
             if not pattern.pattern.search(text):
                 continue

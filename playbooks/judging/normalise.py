@@ -22,7 +22,10 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\[[WEIF]\d{4} <time>(?:\.\d+)?", "[<time>"),
         (r"\b(?:pid|port|rank|Rank|PID|local_rank|fd)[ =:]*\d+", "<n>"),
         (r"\b[0-9a-f]{12,64}\b", "<hex>"),
-        (r"\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)? ?(?:[KMGT]i?B|bytes?|seconds?|secs?|ms|s|%|tokens?|it/s|B)(?![A-Za-z])", "<size>"),
+        (
+            r"\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)? ?(?:[KMGT]i?B|bytes?|seconds?|secs?|ms|s|%|tokens?|it/s|B)(?![A-Za-z])",
+            "<size>",
+        ),
         (r"\b\d+(?:\.\d+)?\b", "<n>"),
         (r"\s+", " "),
     )

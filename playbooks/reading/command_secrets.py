@@ -57,7 +57,9 @@ class Redactor:
             if assigned and is_secret_name(assigned[1]):
                 cleaned.append(f"{assigned[1]}={self.value(assigned[1], assigned[2])}")
             else:
-                cleaned.append(self.script(word) if " " in word and not word.startswith(("{", "[")) else self.value("", word))
+                cleaned.append(
+                    self.script(word) if " " in word and not word.startswith(("{", "[")) else self.value("", word)
+                )
             flag = None
         return tuple(cleaned)
 
