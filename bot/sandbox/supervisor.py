@@ -13,10 +13,11 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Literal
 
-import httpx
 import uvicorn
 
 from bot.errors import SandboxError
@@ -292,17 +293,22 @@ def _tell(sandbox: Sandbox, part: Part, state: str) -> None:
 
 
 async def _answers(sandbox: Sandbox, name: str) -> bool:
+    kept = sandbox.kept
     match name:
         case "broker":
-            kept = sandbox.kept
-            return await asyncio.to_thread(
-                broker.answers, broker.broker_url(port=kept.broker_port, password=kept.broker_password)
-            )
+            return await asyncio.to_thread(broker.answers, port=kept.broker_port, password=kept.broker_password)
         case "bot":
-            try:
-                async with httpx.AsyncClient(timeout=2, trust_env=False) as http:
-                    return (await http.get(f"{sandbox.bot_url}/healthz")).is_success
-            except httpx.HTTPError:
-                return False
+            return await asyncio.to_thread(_is_healthy, kept.bot_port)
         case _:
             return True
+
+
+def _is_healthy(port: int) -> bool:
+    line = HTTPConnection("127.0.0.1", port, timeout=2)
+    try:
+        line.request("GET", "/healthz")
+        return line.getresponse().status == HTTPStatus.OK
+    except (OSError, HTTPException):
+        return False
+    finally:
+        line.close()

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 from fastapi import FastAPI
 
 from bot.sandbox.samples import Samples
@@ -15,6 +14,7 @@ from bot.sandbox.standin.acting import Acting
 from bot.sandbox.standin.delivery import Delivery
 from bot.sandbox.standin.gate import Credentials, Gate
 from bot.sandbox.standin.guard import Guard, own_hosts
+from bot.sandbox.standin.http_line import HttpLine
 from bot.sandbox.standin.page_routes import page_routes
 from bot.sandbox.standin.proxy import proxy_routes
 from bot.sandbox.standin.records import Records
@@ -61,7 +61,7 @@ def build(
         files_dir=data / "files",
         base_url=f"http://127.0.0.1:{port}",
     )
-    http = httpx.AsyncClient(timeout=10, trust_env=False)
+    http = HttpLine()
     gate = Gate(ws, credentials)
     delivery = Delivery(ws, credentials, lambda: f"{bot_url()}/slack/events", http)
     acting = Acting(ws, delivery)
@@ -71,7 +71,7 @@ def build(
         yield
         ws.feed.close()
         await delivery.close()
-        await http.aclose()
+        await http.close()
         ws.records.close()
 
     app = FastAPI(title="Baseline sandbox", docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan)

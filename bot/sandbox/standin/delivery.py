@@ -9,16 +9,18 @@ import json
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlencode
-
-import httpx
 
 from bot.sandbox.standin import payloads
 from bot.sandbox.standin.gate import Credentials
+from bot.sandbox.standin.http_line import HttpLine
 from bot.sandbox.standin.socket_mode import NoSocketError, Sockets
 from bot.sandbox.standin.table import Json
 from bot.sandbox.standin.workspace import Workspace
+
+if TYPE_CHECKING:
+    import httpx
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Delivery:
     """The way from the workspace to the app."""
 
     def __init__(
-        self, ws: Workspace, credentials: Credentials, events_url: str | Callable[[], str], http: httpx.AsyncClient
+        self, ws: Workspace, credentials: Credentials, events_url: str | Callable[[], str], http: HttpLine
     ) -> None:
         self._ws = ws
         self._secret = credentials.signing_secret.encode()
@@ -146,10 +148,12 @@ class Delivery:
             "User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)",
             **headers,
         }
+        import httpx
+
         url = self._url if isinstance(self._url, str) else self._url()
         try:
             async with asyncio.timeout(self._ws.table.limits["answer_within_s"]):
-                answer = await self._http.post(url, content=body.encode(), headers=signed)
+                answer = await self._http.client.post(url, content=body.encode(), headers=signed)
         except (TimeoutError, httpx.TimeoutException):
             return Outcome("operation_timeout"), None
         except httpx.HTTPError:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import httpx
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
+
+from bot.sandbox.standin.http_line import HttpLine
 
 _PATHS = (
     "/slack/events",
@@ -21,7 +22,7 @@ _PATHS = (
 _NOT_PASSED = {"host", "content-length", "connection", "transfer-encoding", "content-encoding"}
 
 
-def proxy_routes(bot_url: Callable[[], str], http: httpx.AsyncClient) -> APIRouter:
+def proxy_routes(bot_url: Callable[[], str], http: HttpLine) -> APIRouter:
     """Return the routes that answer with what the bot answers."""
     router = APIRouter()
 
@@ -30,8 +31,10 @@ def proxy_routes(bot_url: Callable[[], str], http: httpx.AsyncClient) -> APIRout
         body = request.stream() if request.method in {"POST", "PUT"} else None
         if body is not None and "content-length" in request.headers:
             headers["content-length"] = request.headers["content-length"]
+        import httpx
+
         try:
-            answer = await http.request(
+            answer = await http.client.request(
                 request.method,
                 f"{bot_url()}{request.url.path}",
                 params=request.query_params,
