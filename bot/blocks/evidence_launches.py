@@ -43,6 +43,15 @@ def baseline(payload: e.BaselineFrozen, case: Case, _: Translate) -> Reply:
         lines.append(_("Left out: {what}", what=left_out))
     if len(payload.removed) > 6:
         lines.append(_("… and {n} more options left out.", n=len(payload.removed) - 6))
+    if payload.added:
+        explicit = joined(
+            [
+                Mrkdwn(f"{code(new.get('option', '?'), limit=80)} ({esc(new.get('why', ''))})")
+                for new in payload.added[:4]
+            ],
+            ", ",
+        )
+        lines.append(_("Made explicit: {what}", what=explicit))
     number = len(case.baselines)
     title = (
         _("Baseline {n} frozen: one variable changed", n=number)

@@ -9,8 +9,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playbooks.evidence.redaction import redact_text
-
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice, refusal, two_changes
 from bot.blocks.texts import esc, short
@@ -22,6 +20,7 @@ from bot.flows.permission import Action, require
 from bot.flows.showing import Asker, known, language_for
 from playbooks.errors import InvalidCommand
 from playbooks.evidence.entries import BaselineFrozen
+from playbooks.evidence.redaction import redact_text
 from playbooks.guiding import seen
 from playbooks.judging import baseline_diff, minimal_command
 from playbooks.judging.baseline import Baseline, Change, Interpreter
@@ -30,13 +29,12 @@ from playbooks.reading import launch_command
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from playbooks.judging.baseline_diff import Variable
-    from playbooks.judging.minimal_command import Minimal
-
     from bot.blocks.texts import Translate
     from bot.flows.services import Services
     from bot.ports import Incident, Writing
     from playbooks.guiding.case import Case
+    from playbooks.judging.baseline_diff import Variable
+    from playbooks.judging.minimal_command import Minimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def keep_one(services: Services, asker: Asker, incident_id: str, choice: str) ->
             expected=kept["expected"],
         )
         baseline = baseline_diff.apply(_newest(incident.case), change)
-        _append(tx, incident, baseline, change=change, removed=[], source="one of two changes", asker=asker, now=now)
+        _append(tx, incident, baseline, change=change, source="one of two changes", asker=asker, now=now)
         tx.set_preference(f"incident:{incident_id}", f"draft:{asker.user}", "")
         advance_phase(tx, services, incident_id, now=now)
         ask_next(tx, services, incident_id, now=now)
@@ -142,8 +140,7 @@ def freeze(
     minimal = _minimal(services, case, read_command(wanted.command, _))
     baseline = _whole(services, case, minimal.baseline)
     if not runnable(case):
-        removed = [{"option": gone.option, "why": gone.why} for gone in minimal.removed]
-        _append(tx, incident, baseline, change=None, removed=removed, source=wanted.command, asker=asker, now=now)
+        _append(tx, incident, baseline, minimal=minimal, source=wanted.command, asker=asker, now=now)
         return baseline, True
     variables = _variables(services, case, read_command(wanted.command, _))
     if not variables:
@@ -155,7 +152,7 @@ def freeze(
         variable=one.name, before=one.before, after=one.after, reason=wanted.reason, expected=wanted.expected
     )
     changed = baseline_diff.apply(_newest(case), change)
-    _append(tx, incident, changed, change=change, removed=[], source=wanted.command, asker=asker, now=now)
+    _append(tx, incident, changed, change=change, source=wanted.command, asker=asker, now=now)
     return changed, True
 
 
@@ -234,8 +231,8 @@ def _append(
     incident: Incident,
     baseline: Baseline,
     *,
-    change: Change | None,
-    removed: list[dict[str, str]],
+    change: Change | None = None,
+    minimal: Minimal | None = None,
     source: str,
     asker: Asker,
     now: datetime,
@@ -243,7 +240,8 @@ def _append(
     payload = BaselineFrozen(
         digest=baseline.digest,
         baseline=baseline.model_dump(mode="json"),
-        removed=removed,
+        removed=[{"option": gone.option, "why": gone.why} for gone in minimal.removed] if minimal else [],
+        added=[{"option": made.option, "why": made.why} for made in minimal.added] if minimal else [],
         change=None if change is None else change.model_dump(mode="json"),
         derived_from=redact_text(source[:4000]).text,
     )

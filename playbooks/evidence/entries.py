@@ -100,6 +100,8 @@ class BaselineFrozen(Payload):
     baseline: dict[str, Any]
     removed: list[dict[str, str]] = []
     """What the minimal command left out: {option, why}."""
+    added: list[dict[str, str]] = []
+    """What it made explicit: {option, why}."""
     change: dict[str, Any] | None = None
     """The one change against the previous baseline; None for the first."""
     derived_from: str = ""

@@ -113,7 +113,7 @@ def _minimal(case: Case, playbook: Playbook) -> Judged:
     if not case.baselines:
         return _OPEN
     newest = case.baselines[-1]
-    added_back = {str((n.payload.change or {}).get("variable", "")) for n in case.baselines}
+    added_back = {str((n.payload.change or {}).get("variable", "")).removeprefix("argument ") for n in case.baselines}
     options = {str(part) for part in newest.payload.baseline.get("argv") or ()}
     left = [option for option in playbook.excluded_options if option in options and option not in added_back]
     if left:

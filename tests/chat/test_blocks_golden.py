@@ -45,6 +45,7 @@ DRIVER = finding(
     ],
 )
 REMOVED = [{"option": "--enable-prefix-caching", "why": "comes back alone, later"}]
+ADDED = [{"option": "--no-enable-prefix-caching", "why": "on by default in this version"}]
 CHANGE = {"variable": "--gpu-memory-utilization", "before": "0.95", "after": "0.90", "reason": "", "expected": ""}
 PROPOSAL: dict[str, Any] = {
     "kind": "isolate",
@@ -87,7 +88,7 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
         DriverVerdict.BLOCKED, age_days=102, findings=[{"id": "x", "text": "compat package is mounted"}]
     ),
     "boundary-supported": lambda: base().boundary(),
-    "baseline": lambda: base().frozen(docker_baseline(), removed=REMOVED),
+    "baseline": lambda: base().frozen(docker_baseline(), removed=REMOVED, added=ADDED),
     "baseline-changed": lambda: (
         base()
         .frozen(docker_baseline())

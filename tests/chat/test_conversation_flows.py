@@ -202,7 +202,7 @@ class TestBaselines:
         keep_one(bot.services, responder(), case, "0")
         changes = [frozen["change"] for frozen in payloads(bot, case, "baseline:frozen")]
         assert changes[0] is None
-        assert changes[1]["variable"] in {"--dtype", "--max-model-len"}
+        assert changes[1]["variable"] in {"argument --dtype", "argument --max-model-len"}
         with pytest.raises(Refused):
             keep_one(bot.services, responder(), case, "0")
 
@@ -210,7 +210,7 @@ class TestBaselines:
         case = opened(bot)
         freeze_baseline(bot.services, responder(), case, Wanted("vllm serve /models/tiny"))
         freeze_baseline(bot.services, responder(), case, Wanted("vllm serve /models/tiny --enable-prefix-caching"))
-        assert payloads(bot, case, "baseline:frozen")[1]["change"]["variable"] == "--enable-prefix-caching"
+        assert payloads(bot, case, "baseline:frozen")[1]["change"]["variable"] == "argument --enable-prefix-caching"
 
     def test_what_is_no_command_is_refused_in_words(self, bot: TestBot) -> None:
         case = opened(bot)
