@@ -136,8 +136,10 @@ def _in_words(finding: Finding, file: str) -> str:
         out.append(f"  printed by: {', '.join(finding.ranks[:8])}{' …' if len(finding.ranks) > 8 else ''}")
     out.append(f"Why: {finding.why}")
     out.append(f"Reached before: {reached}. Confidence: {finding.confidence}.")
-    for symptom in finding.symptoms:
-        out.append(f"Set aside: line {symptom.line} {symptom.error_class.value.replace('_', ' ')} - {symptom.why}.")
+    out += [
+        f"Set aside: line {symptom.line} {symptom.error_class.value.replace('_', ' ')} - {symptom.why}."
+        for symptom in finding.symptoms
+    ]
     if finding.decision is not None:
         out.append(f"Points to: {finding.decision.value.replace('_', ' ')}.")
     if finding.next_check:

@@ -69,9 +69,9 @@ class TwoSides(Protocol):
     """What `facts_from` needs of a fingerprint."""
 
     @property
-    def host(self) -> Mapping[str, Any]: ...  # noqa: D102 - a field
+    def host(self) -> Mapping[str, Any]: ...
     @property
-    def container(self) -> Mapping[str, Any]: ...  # noqa: D102 - a field
+    def container(self) -> Mapping[str, Any]: ...
 
 
 def facts_from(fingerprint: TwoSides) -> DriverFacts:
@@ -197,21 +197,7 @@ def _findings(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFi
                 "note",
             )
     yield from _vllm(facts, boundaries)
-    if facts.gpu_names and not facts.cpu_build:
-        kind = _kind(facts.gpu_names[0], boundaries)
-        needed = model.hardware.min_gpus.get(kind or "")
-        if needed and facts.gpu_count is not None and facts.gpu_count < needed:
-            yield BoundaryFinding(
-                "hardware-floor",
-                f"The recipe needs {needed} × {kind}; {facts.gpu_count} are visible here. A floor is a precondition, no promise of capacity.",
-                "blocking",
-            )
-        lowest = model.hardware.min_compute_capability
-        low = [cc for cc in facts.compute_capabilities if lowest and _numbers(cc) < _numbers(lowest)]
-        if low:
-            yield BoundaryFinding(
-                "architecture", f"Compute capability {low[0]} is below {lowest}: no kernels for this model.", "blocking"
-            )
+    yield from _hardware(facts, boundaries)
     if facts.container_read and not facts.cpu_build and facts.image_reference and facts.image_digest is None:
         yield BoundaryFinding(
             "no-digest",
@@ -226,6 +212,26 @@ def _findings(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFi
         if note.id == "floor-is-no-promise" and not facts.gpu_names:
             continue
         yield BoundaryFinding(note.id, f"{note.text} ({note.source}, checked {note.checked_on.isoformat()})", "note")
+
+
+def _hardware(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
+    if not facts.gpu_names or facts.cpu_build:
+        return
+    model = boundaries.model
+    kind = _kind(facts.gpu_names[0], boundaries)
+    needed = model.hardware.min_gpus.get(kind or "")
+    if needed and facts.gpu_count is not None and facts.gpu_count < needed:
+        yield BoundaryFinding(
+            "hardware-floor",
+            f"The recipe needs {needed} × {kind}; {facts.gpu_count} are visible here. A floor is a precondition, no promise of capacity.",
+            "blocking",
+        )
+    lowest = model.hardware.min_compute_capability
+    low = [cc for cc in facts.compute_capabilities if lowest and _numbers(cc) < _numbers(lowest)]
+    if low:
+        yield BoundaryFinding(
+            "architecture", f"Compute capability {low[0]} is below {lowest}: no kernels for this model.", "blocking"
+        )
 
 
 def _vllm(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:

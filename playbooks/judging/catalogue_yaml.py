@@ -13,10 +13,10 @@ from playbooks.errors import InvalidDefinition
 
 T = TypeVar("T", bound=StrEnum)
 _LINE = "__line__"
-_LOADER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Lines(_LOADER):
+class _Lines(_LOADER):  # type: ignore[misc, valid-type, unused-ignore]
     """Notes on which line each mapping starts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

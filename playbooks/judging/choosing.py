@@ -64,8 +64,8 @@ def _root(material: Material) -> Candidate | None:
         telling = [c for c in wrappers if c.error_class is not ErrorClass.ENGINE_WRAPPER_ERROR]
         weak = [c for c in eligible if c.weak and c.derived is None]
         if material.progress.ready_no is not None and not telling:
-            return (wrappers or [None])[0]
-        return (telling or weak[:1] or wrappers or [None])[0]
+            return next(iter(wrappers), None)
+        return next(iter([*telling, *weak[:1], *wrappers]), None)
     first = _best_of_block(causes[0], causes)
     first = _more_exact(first, causes)
     first = _version_before_memory(first, material)

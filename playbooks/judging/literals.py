@@ -60,7 +60,7 @@ def _end_of_set(pattern: str, index: int) -> int:
     return end + 1
 
 
-def _runs(branch: str) -> list[str]:
+def _runs(branch: str) -> list[str]:  # noqa: C901 - a scanner, one row for each character
     """Collect the runs of plain characters at the outermost level, without those a quantifier makes optional."""
     runs: list[str] = []
     run: list[str] = []

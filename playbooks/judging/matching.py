@@ -49,7 +49,7 @@ class Matcher:
         matcher: Matcher = catalogue.memo["matcher"]
         return matcher
 
-    def match(self, text: str, kind: str = "") -> Match:
+    def match(self, text: str, kind: str = "") -> Match:  # noqa: C901 - the hot loop, in one piece
         """Match one line of an input of this kind; a signature bound to other kinds is not asked."""
         lower = text.lower()
         hits = [*self._always]

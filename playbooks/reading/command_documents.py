@@ -138,7 +138,6 @@ def _kubernetes(body: dict[str, Any], of_words: OfWords) -> LaunchCommand:
         env=env,
         mounts=options.mounts,
         container=container,
-        wrapper=() if inner or not words else (),
         notes=options.notes,
     )
 

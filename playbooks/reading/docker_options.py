@@ -80,7 +80,7 @@ def read_run_options(words: list[str]) -> tuple[RunOptions, str | None, list[str
     return collect(given), image, rest
 
 
-def collect(given: list[tuple[str, str]]) -> RunOptions:
+def collect(given: list[tuple[str, str]]) -> RunOptions:  # noqa: C901, PLR0912 - one row for each option
     """Sort (option, value) pairs into fields; what has none is kept by name."""
     found = RunOptions()
     fields: dict[str, object] = {}

@@ -67,7 +67,7 @@ def _of_shell(text: str) -> LaunchCommand:
             continue
         for words in _commands(line):
             if words[0] in {"export", "set"} and len(words) > 1:
-                exported.update(match.groups() for word in words[1:] if (match := _ASSIGNMENT.fullmatch(word)))
+                exported.update(_assignments(words[1:]))
                 continue
             if found is not None:
                 before.append(f"after the launch: {shlex.join(words)}")
@@ -75,7 +75,7 @@ def _of_shell(text: str) -> LaunchCommand:
             found = _launch(words)
             if found is None:
                 if all(_ASSIGNMENT.fullmatch(word) for word in words):
-                    exported.update(match.groups() for word in words if (match := _ASSIGNMENT.fullmatch(word)))
+                    exported.update(_assignments(words))
                 else:
                     before.append(f"before the launch: {shlex.join(words)}")
     if found is None:
@@ -114,6 +114,10 @@ def _commands(line: str) -> list[list[str]]:
     return [command for command in commands if command]
 
 
+def _assignments(words: list[str]) -> dict[str, str]:
+    return {match[1]: match[2] for word in words if (match := _ASSIGNMENT.fullmatch(word))}
+
+
 def _launch(words: list[str]) -> LaunchCommand | None:
     """Read the words of one command; None when it launches nothing."""
     env: dict[str, str] = {}
@@ -128,9 +132,9 @@ def _launch(words: list[str]) -> LaunchCommand | None:
             wrapper.append(rest.pop(0))
             while rest and rest[0].startswith("-"):
                 wrapper.append(rest.pop(0))
-            for _ in range(max(0, _WRAPPERS[name])):
-                if rest:
-                    wrapper.append(rest.pop(0))
+            own = max(0, _WRAPPERS[name])
+            wrapper += rest[:own]
+            del rest[:own]
         else:
             break
     if not rest:
@@ -161,19 +165,16 @@ def _docker(words: list[str]) -> LaunchCommand | None:
     options, image, rest = read_run_options(words[verbs[0] + 1 :])
     if image is None:
         raise InvalidCommand(f"expected an image after the options of `{name} run`, found none")
-    argv, wrapper, inner_env, program = tuple(rest), (), {}, None
-    inner = _launch(list(rest)) if rest else None
-    if inner is not None:
-        argv, wrapper, inner_env, program = inner.argv, inner.wrapper, inner.env, inner.program
+    inner = (_launch(list(rest)) if rest else None) or LaunchCommand(kind=CommandKind.ARGV, argv=tuple(rest))
     return LaunchCommand(
         kind=CommandKind.DOCKER_RUN,
-        argv=argv,
+        argv=inner.argv,
         image=image,
-        env={**options.env, **inner_env},
+        env={**options.env, **inner.env},
         mounts=options.mounts,
         container=options.container,
-        program=program,
-        wrapper=wrapper,
+        program=inner.program,
+        wrapper=inner.wrapper,
         notes=options.notes,
     )
 
