@@ -181,7 +181,6 @@ def _toolchain(facts: DriverFacts, boundaries: Boundaries) -> tuple[str, ...]:
 
 
 def _findings(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
-    model = boundaries.model
     if facts.on_disk and facts.loaded and facts.on_disk != facts.loaded:
         yield BoundaryFinding(
             "loaded-is-not-on-disk",
@@ -204,7 +203,11 @@ def _findings(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFi
             f"{facts.image_reference} has no repository digest: built or loaded locally, so its inner CUDA build was read, not assumed.",
             "note",
         )
-    for note in model.notes:
+    yield from _notes(facts, boundaries)
+
+
+def _notes(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
+    for note in boundaries.model.notes:
         if note.id == "no-cu129-tag" and not (facts.cuda_image or "").startswith("12"):
             continue
         if note.id == "stale-tag" and "kimi-k3" not in (facts.image_reference or ""):
