@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ def build(
     table: Table | None = None,
     status: Callable[[], Json] = lambda: {"ready": True},
     in_memory: bool = False,
+    clock: Callable[[], float] = time.time,
 ) -> Standin:
     """Wire a stand-in workspace.
 
@@ -54,12 +56,14 @@ def build(
         table: what Slack allows, and the app's installation.
         status: what the page shows of the parts around it.
         in_memory: keep no messages on disk.
+        clock: seconds since the epoch.
     """
     ws = Workspace(
         table or load_table(),
         records=Records(None if in_memory else data / "workspace.db"),
         files_dir=data / "files",
         base_url=f"http://127.0.0.1:{port}",
+        clock=clock,
     )
     http = HttpLine()
     gate = Gate(ws, credentials)
