@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from playbooks.guiding.checklist import NextStep
 
 
+_DROPPED = frozenset({"two-attempts", "stability"})
+"""Items that a dropped log answers, so no form does."""
 _JOB_BUTTONS = {
     JobKind.COLLECT: N_("Save the scene"),
     JobKind.FINGERPRINT: N_("Read the fingerprint"),
@@ -200,6 +202,8 @@ def _buttons(view: Dashboard, _: Translate) -> list[Block]:
 def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> list[Block]:
     """Return the button that does the next step, if a person can."""
     match step.kind:
+        case "answer" if step.item in _DROPPED:
+            return []
         case "answer":
             name = _.plain("Answer: {label}", label=_.plain(label)) if label else _.plain("Answer")
             return [button(name, "answer", Ref(incident, step.item or ""), style="primary")]

@@ -96,6 +96,21 @@ def already(what: Mrkdwn, who: str, at: Mrkdwn, _: Translate) -> Message:
     return notice(_("Already {what} by {who} at {at}", what=what, who=person(who), at=at))
 
 
+def run_again(incident: str, has_node: bool, _: Translate) -> Message:
+    """Offer what "run" means in this case: the form, or dropping logs."""
+    if not has_node:
+        return notice(
+            _("This case has no node: its attempts run elsewhere."),
+            _("Drop the complete logs of attempts that ran elsewhere."),
+            buttons=[button(_.plain("Freeze the baseline"), "job", Ref(incident, "launch"))],
+        )
+    return notice(
+        _("Run attempts of the frozen baseline, or with one change."),
+        _("The form shows what is frozen and refuses a second change."),
+        buttons=[button(_.plain("Run an attempt"), "job", Ref(incident, "launch"), style="primary")],
+    )
+
+
 def unreadable(name: str, why: str, _: Translate) -> Message:
     """Say why a dropped or pasted text could not be used; nothing is lost."""
     return refusal(_("I could not use {name}", name=name), esc(why))

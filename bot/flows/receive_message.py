@@ -155,7 +155,9 @@ def _shown(services: Services, asker: Asker, case: str | None, word: str) -> Mes
         match word:
             case "status":
                 return show.show_status(services, asker, case)
-            case "next" | "run" | "":
+            case "run":
+                return show.show_run(services, asker, case)
+            case "next" | "":
                 return show.show_next(services, asker, case)
             case "score":
                 return show.show_score(services, asker, case)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from bot.blocks import overview
 from bot.blocks.elements import Block, Message
+from bot.blocks.notices import run_again
 from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
 from bot.flows.showing import Asker, dashboard_of, known, language_for
@@ -47,6 +48,19 @@ def show_next(services: Services, asker: Asker, incident_id: str) -> Message:
         incident = known(reading, incident_id)
         view = dashboard_of(services, reading, incident, services.clock.now())
         return overview.step(view, language_for(reading, asker, incident))
+
+
+def show_run(services: Services, asker: Asker, incident_id: str) -> Message:
+    """Offer the form that runs attempts.
+
+    Raises:
+        UnknownIncident: no incident of that id.
+    """
+    with services.store.read() as reading:
+        incident = known(reading, incident_id)
+        return run_again(
+            incident_id, incident.case.opened.payload.node is not None, language_for(reading, asker, incident)
+        )
 
 
 def show_score(services: Services, asker: Asker, incident_id: str) -> Message:

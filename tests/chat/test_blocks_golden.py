@@ -255,6 +255,8 @@ MESSAGES: dict[str, Callable[[], Message]] = {
     "refusal-nobody": lambda: notices.needs_role(Mrkdwn("Only a responder may open a case."), [], EN),
     "refusal-outsider": lambda: notices.outsider(EN),
     "refusal-store": lambda: notices.not_recorded(EN),
+    "run": lambda: notices.run_again("INC-0042", True, EN),
+    "run-elsewhere": lambda: notices.run_again("INC-0042", False, EN),
     "help": lambda: overview.help_text(EN),
     "cases": lambda: overview.cases(
         [
