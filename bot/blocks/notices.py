@@ -11,9 +11,8 @@ from bot.blocks.limits import fit
 from bot.blocks.texts import Mrkdwn, Translate, code, cut, esc, joined, person
 
 if TYPE_CHECKING:
-    from playbooks.judging.baseline_diff import Variable
-
     from playbooks.guiding.checklist import Item, NextStep
+    from playbooks.judging.baseline_diff import Variable
 
 
 def notice(title: Mrkdwn, *lines: Mrkdwn, buttons: Sequence[Block] = ()) -> Message:
