@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playbooks.judging.first_failure import analyse
-
 from bot.blocks import analysis as blocks
 from bot.blocks.elements import Message
 from bot.errors import UnknownArtifact
 from bot.flows.once import once, reply
 from bot.flows.showing import Asker, language_for
 from bot.flows.take_log import lines_of, note, shows_a_launch, take_log
+from playbooks.judging.first_failure import analyse
 
 if TYPE_CHECKING:
     from bot.flows.services import Services

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playbooks.evidence.redaction import redact_text
-
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice, refusal
 from bot.flows.advance_phase import advance_phase
@@ -15,6 +13,7 @@ from bot.flows.once import lock_open, once, refuse
 from bot.flows.permission import Action, require
 from bot.flows.showing import Asker, known, language_for
 from playbooks.evidence.entries import AnswerRecorded
+from playbooks.evidence.redaction import redact_text
 
 if TYPE_CHECKING:
     from bot.flows.services import Services

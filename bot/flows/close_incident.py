@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playbooks.evidence.redaction import redact_text
-
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice, refusal
 from bot.blocks.terms import PHASES
@@ -19,6 +17,7 @@ from bot.flows.showing import Asker, known, language_for
 from bot.ports import OutboxKind
 from playbooks.errors import SecondPersonNeeded
 from playbooks.evidence.entries import IncidentClosed, PhaseEntered
+from playbooks.evidence.redaction import redact_text
 from playbooks.guiding import roles, seen
 from playbooks.vocabulary import Phase, Role
 

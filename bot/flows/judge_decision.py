@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playbooks.evidence.redaction import redact_text
-
 from bot.blocks.elements import Message
 from bot.blocks.notices import already, notice, refusal
 from bot.blocks.texts import Mrkdwn, Translate, esc, when
@@ -17,6 +15,7 @@ from bot.flows.permission import Action, require, users_with
 from bot.flows.showing import Asker, known, language_for
 from playbooks.errors import SecondPersonNeeded
 from playbooks.evidence.entries import DecisionApproved, DecisionRejected
+from playbooks.evidence.redaction import redact_text
 from playbooks.guiding import roles
 from playbooks.vocabulary import DecisionKind, Role
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playbooks.evidence.redaction import redact_text
-from playbooks.judging.first_failure import analyse
-
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice, refusal
 from bot.blocks.texts import Translate
@@ -22,6 +19,8 @@ from bot.flows.showing import Asker, language_for
 from bot.flows.take_log import TakenLog, lines_of
 from bot.ports import ArtifactMeta, OutboxKind
 from playbooks.evidence.entries import IncidentOpened
+from playbooks.evidence.redaction import redact_text
+from playbooks.judging.first_failure import analyse
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playbooks.evidence.redaction import redact_text
-
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice
 from bot.flows.ask_next import ask_next
 from bot.flows.once import lock_open, once
 from bot.flows.permission import Action, require
 from bot.flows.showing import Asker, known, language_for
+from playbooks.evidence.redaction import redact_text
 from playbooks.guiding.decision import decide, facts_of
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playbooks.judging.first_failure import analyse
-from playbooks.judging.stability import Observed, score
-
 from bot.flows.take_log import lines_of
 from playbooks.errors import BaselineMismatch
 from playbooks.evidence.entries import AttemptRecorded, ScoreGiven
 from playbooks.judging.finding import Finding
+from playbooks.judging.first_failure import analyse
+from playbooks.judging.stability import Observed, score
 
 if TYPE_CHECKING:
     from datetime import datetime
