@@ -61,6 +61,7 @@ def load_boundaries() -> Boundaries:
     return parse_boundaries(text)
 
 
+@cache
 def playbook_names() -> tuple[str, ...]:
     """Return the names of the playbooks that ship with the package."""
     names = (name.removesuffix(".yaml") for name, _ in _texts(_definitions()))
