@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from playbooks.evidence.entries import DecisionProposed
 from playbooks.guiding import decision_words as w
 from playbooks.guiding.decision_facts import DecisionFacts, facts_of, parse_facts, with_usual
-from playbooks.guiding.decision_rules import RULES, Rule
+from playbooks.guiding.decision_routes import Rule
+from playbooks.guiding.decision_rules import RULES
 from playbooks.guiding.decision_terms import CARRY_OUT, COSTS
 from playbooks.vocabulary import DecisionKind
 

@@ -55,6 +55,12 @@ class DecisionFacts(BaseModel):
     boundary_limit_days: int = Field(
         30, gt=0, description="Boundary data older than this is checked again before a driver is changed."
     )
+    hardware_below: str = Field(
+        "", description="In words: how the hardware misses the official minimum; empty = it does not."
+    )
+    engine_below: str = Field(
+        "", description="In words: how the engine misses the official minimum; empty = it does not."
+    )
     official_image_for_driver: bool | None = Field(
         None, description="An official image for the loaded driver's CUDA exists."
     )
@@ -227,7 +233,21 @@ def _driver_facts(case: Case) -> list[Fact]:
         ]
         if any(finding.get("id") == "official-image-for-driver" for finding in boundary.findings):
             facts.append(("official_image_for_driver", seq, True))
+        # Minima of a model hold for that model alone: those of another snapshot say nothing about this case.
+        if boundary.snapshot.startswith(case.opened.payload.playbook):
+            facts += [(name, seq, _below(boundary, ids)) for name, ids in _MINIMA.items()]
     return facts
+
+
+_MINIMA = {
+    "hardware_below": frozenset({"hardware-floor", "architecture"}),
+    "engine_below": frozenset({"vllm-below-minimum"}),
+}
+
+
+def _below(boundary: e.BoundaryJudged, ids: frozenset[str]) -> str | None:
+    texts = [str(finding.get("text", finding["id"])) for finding in boundary.findings if finding.get("id") in ids]
+    return " ".join(texts) or None
 
 
 def _other_facts(case: Case) -> list[Fact]:

@@ -6,44 +6,12 @@ cheapest first. docs/rules.md is generated from this table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from playbooks.guiding import decision_missing as m
 from playbooks.guiding import decision_words as w
+from playbooks.guiding.decision_routes import ROUTES, Rule
 from playbooks.vocabulary import DecisionKind
 
 K = DecisionKind
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One row of the table.
-
-    basis: rows of the requirements.
-    never: keys of `decision_words.NEVER` that a reader might conclude from exactly this, and must not.
-    """
-
-    id: str
-    when: tuple[w.Condition, ...]
-    kind: DecisionKind
-    headline: str
-    basis: str
-    would_change: tuple[str, ...]
-    never: tuple[str, ...]
-    lacks: m.Lacks = m.nothing
-
-
-def _route(number: int, kind: DecisionKind, headline: str, would_change: str, *never: str) -> Rule:
-    return Rule(
-        f"D-{number}",
-        (w.STABLE_FAILURE, w.points_to(kind)),
-        kind,
-        headline,
-        "R10, R11.1",
-        (would_change, "Another first failure, or another score, in a newer attempt."),
-        ("last-error", "other-error-fixed", "model-works", *never),
-    )
-
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -143,6 +111,33 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "D-10",
+        (w.NOT_READY, w.HARDWARE_BELOW, w.ISOLATED_POSSIBLE),
+        K.ISOLATE,
+        "Isolate: this hardware is below the official minimum; move to a place that meets it.",
+        "R2.1, R2.3, R11.6",
+        ("A place that meets the minimum is not to be had: stop this route.", "A newer boundary that allows it."),
+        ("memory", "model-works", "no-gpu-evidence"),
+    ),
+    Rule(
+        "D-11",
+        (w.NOT_READY, w.HARDWARE_BELOW, w.ISOLATED_IMPOSSIBLE),
+        K.STOP_ROUTE,
+        "Stop this route: the hardware is below the official minimum, and no other place is available.",
+        "R2.1, R11.1",
+        ("Hardware that meets the minimum.",),
+        ("memory", "model-works", "no-gpu-evidence"),
+    ),
+    Rule(
+        "D-12",
+        (w.NOT_READY, w.ENGINE_BELOW),
+        K.REPLACE_IMAGE,
+        "Replace the image: its engine is older than the official minimum for this model.",
+        "R2.1, R10",
+        ("The version was misread: a branch build is judged by its image.", "The newer image fails in the same way."),
+        ("memory", "model-works", "own-build-official"),
+    ),
+    Rule(
+        "D-13",
         (w.FAILS, w.READY_BEFORE, w.IRREVERSIBLE),
         K.ISOLATE,
         "Isolate: the change broke a stable baseline, and it cannot be rolled back here.",
@@ -151,7 +146,7 @@ RULES: tuple[Rule, ...] = (
         ("other-error-fixed", "one-success"),
     ),
     Rule(
-        "D-11",
+        "D-14",
         (w.FAILS, w.READY_BEFORE),
         K.ROLL_BACK,
         "Roll the one change back, and see the old baseline again before anything else.",
@@ -160,7 +155,7 @@ RULES: tuple[Rule, ...] = (
         ("other-error-fixed", "last-error", "answers-is-recovered"),
     ),
     Rule(
-        "D-12",
+        "D-15",
         (w.FAILS, w.DRIVER_NOT_JUDGED),
         K.HOLD,
         "Hold: version risk comes before memory and kernels, and the loaded driver is not judged yet.",
@@ -170,7 +165,7 @@ RULES: tuple[Rule, ...] = (
         m.for_unjudged_driver,
     ),
     Rule(
-        "D-13",
+        "D-16",
         (w.FAILS, w.OOM_RUNTIME_UNPROVEN),
         K.HOLD,
         "Hold: memory while serving is the main problem only when one fixed request triggers it repeatedly.",
@@ -179,52 +174,7 @@ RULES: tuple[Rule, ...] = (
         ("last-error", "no-oom-once"),
         lambda _facts: (m.REQUEST,),
     ),
-    _route(
-        20, K.FIX_CONFIG, "Fix the configuration: one option, then the same baseline twice.", "The build rejects it."
-    ),
-    _route(
-        21, K.FIX_FILES, "Fix the files, as the one change; then the same baseline twice.", "The files prove whole."
-    ),
-    _route(
-        22,
-        K.FIX_CONTAINER_RUNTIME,
-        "Fix the container runtime, GPU visibility or permissions, before anything in the engine.",
-        "The same failure with a runtime that hands out the GPUs.",
-        "host-is-container",
-    ),
-    _route(
-        23,
-        K.FIX_COMMUNICATION,
-        "Fix the communication between ranks or nodes; the CUDA version stays.",
-        "One node alone fails in the same way.",
-        "one-node-several",
-    ),
-    _route(
-        24,
-        K.FIX_CAPACITY,
-        "Fix the capacity: memory really free, format and parallelism, before any tuning.",
-        "Leftovers or other tenants held the memory: isolate.",
-        "no-oom-once",
-    ),
-    _route(
-        25, K.FIX_HARDWARE, "Have the hardware looked at: this GPU or node, not the model.", "Another node fails too."
-    ),
-    _route(
-        26,
-        K.REPLACE_IMAGE,
-        "Replace the image by an official one that holds what this model needs.",
-        "The official image fails in the same way.",
-        "own-build-official",
-    ),
-    _route(
-        27,
-        K.REPORT_UPSTREAM,
-        "Report it upstream with this bundle: the engine itself fails, repeatedly.",
-        "A newer official image does not fail.",
-    ),
-    _route(
-        28, K.ROLL_BACK, "Roll back to the build before, and see the old baseline again.", "The old build fails too."
-    ),
+    *ROUTES,
     Rule(
         "D-29",
         (w.STABLE_FAILURE, w.points_to(K.ISOLATE), w.BOUNDARY_CHECKED),
@@ -390,5 +340,5 @@ RULES: tuple[Rule, ...] = (
         m.for_a_start,
     ),
 )
-"""In order: contradictions, version risk, broken by a change, unjudged driver, routes of a stable failure, no stable failure,
+"""In order: contradictions, version risk, other official minima, broken by a change, unjudged driver, routes of a stable failure, no stable failure,
 ready, nothing known."""

@@ -206,6 +206,19 @@ OFFICIAL_FOR_DRIVER = Condition(
     lambda facts: facts.official_image_for_driver is True,
     ("official_image_for_driver",),
 )
+NOT_READY = Condition("the engine has not become ready", lambda facts: facts.outcome is not Outcome.READY, ("outcome",))
+HARDWARE_BELOW = Condition(
+    "the hardware is below the official minimum",
+    lambda facts: bool(facts.hardware_below),
+    ("hardware_below",),
+    lambda facts: facts.hardware_below,
+)
+ENGINE_BELOW = Condition(
+    "the engine is older than the official minimum",
+    lambda facts: bool(facts.engine_below),
+    ("engine_below",),
+    lambda facts: facts.engine_below,
+)
 LOG_CONTRADICTS = Condition(
     "the log says the driver is too old, the loaded driver is judged to fit",
     lambda facts: (

@@ -13,6 +13,7 @@ from playbooks.guiding import seen
 from playbooks.guiding.case import Case, Noted
 from playbooks.guiding.playbook import Playbook
 from playbooks.judging.baseline import Baseline
+from playbooks.judging.baseline_diff import diff
 from playbooks.vocabulary import FieldStatus, Outcome, Stage
 
 
@@ -155,8 +156,6 @@ def _baselines_differ(case: Case, newest: Noted[e.BaselineFrozen]) -> Judged:
     reference = _reference(case)
     if reference is None:
         return Judged(closed=True, evidence=newest.seq, value="first baseline: nothing to differ from")
-    from playbooks.judging.baseline_diff import diff
-
     try:
         variables = diff(_read(reference.payload.baseline), _read(newest.payload.baseline))
     except ValidationError:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from playbooks.guiding.decision_facts import DecisionFacts
-from playbooks.guiding.decision_rules import RULES, Rule
+from playbooks.guiding.decision_routes import Rule
+from playbooks.guiding.decision_rules import RULES
 from playbooks.guiding.decision_terms import CARRY_OUT, COSTS
 from playbooks.guiding.decision_words import NEVER
 from playbooks.guiding.gate import BEFORE_AN_ATTEMPT

@@ -172,55 +172,79 @@ SCENARIOS = [
     ),
     row("D-09", "hold", DEVICE, id="driver failure twice, nobody asked"),
     row("D-09", "hold", {"driver_verdict": "compat_only"} | READY, id="ready on compat libraries stays a version risk"),
-    # broken by a change
+    # other official minima
+    row("D-10", "isolate", GOOD | {"hardware_below": "4 of 8 GPUs"}, id="too few GPUs"),
     row(
         "D-10",
+        "isolate",
+        GOOD | fails("oom_weight_load", "fix_capacity", hardware_below="4 of 8"),
+        id="minimum before memory",
+    ),
+    row(
+        "D-11",
+        "stop_route",
+        GOOD | {"hardware_below": "4 of 8 GPUs", "isolated_environment": False},
+        id="too few GPUs, no other place",
+    ),
+    row("D-12", "replace_image", GOOD | {"engine_below": "0.26 < 0.27.1"}, id="engine too old for the model"),
+    row(
+        "D-52",
+        "hold",
+        GOOD | READY | {"engine_below": "0.26", "hardware_below": "4 of 8"},
+        id="ready below the minimum is no failure",
+    ),
+    row(
+        "D-09", "hold", BLOCKED | {"hardware_below": "4 of 8", "engine_below": "0.26"}, id="driver before other minima"
+    ),
+    # broken by a change
+    row(
+        "D-13",
         "isolate",
         GOOD | fails("oom_engine_init", "fix_config", stable_ready_before=True, change_rollback=False),
         id="broke a stable baseline, no way back",
     ),
     row(
-        "D-11",
+        "D-14",
         "roll_back",
         GOOD | fails("oom_engine_init", "fix_config", stable_ready_before=True),
         id="broke a stable baseline",
     ),
     row(
-        "D-11",
+        "D-14",
         "roll_back",
         GOOD | fails(score=None, stable_ready_before=True),
         id="broke it once is enough to roll back",
     ),
     row(
-        "D-11",
+        "D-14",
         "roll_back",
         fails("unknown", None, score=1, stable_ready_before=True),
         id="moved to another class: not a fix",
     ),
     # unjudged driver
-    row("D-12", "hold", fails("oom_weight_load", "fix_capacity"), id="memory, driver not judged"),
+    row("D-15", "hold", fails("oom_weight_load", "fix_capacity"), id="memory, driver not judged"),
     row(
-        "D-12",
+        "D-15",
         "hold",
         fails("oom_engine_init", "fix_config") | {"driver_verdict": "unknown"},
         id="memory, driver unknown",
     ),
-    row("D-12", "hold", fails("unknown", None), id="unknown failure, driver not judged"),
+    row("D-15", "hold", fails("unknown", None), id="unknown failure, driver not judged"),
     row(
-        "D-12",
+        "D-15",
         "hold",
         fails("driver_below_boundary", "upgrade_driver", score=None),
         id="driver failure once, not judged",
     ),
-    row("D-12", "hold", fails("no_cuda_device", "fix_container_runtime"), id="no device, driver not judged"),
+    row("D-15", "hold", fails("no_cuda_device", "fix_container_runtime"), id="no device, driver not judged"),
     row(
-        "D-13",
+        "D-16",
         "hold",
         GOOD | fails("oom_runtime", "fix_capacity", "serving"),
         id="run-time memory without the fixed request",
     ),
     row(
-        "D-13",
+        "D-16",
         "hold",
         GOOD | fails("oom_runtime", "fix_capacity", "serving", regression="stable"),
         id="run-time memory, fixed request fine",
@@ -737,7 +761,7 @@ class TestFactsOfACase:
         lines = CaseLines().opened().frozen(one).attempt(1, one, Outcome.READY).attempt(2, one, Outcome.READY)
         lines.score(1, 2, 2).frozen(two, change).attempt(3, two)
         assert facts_of(lines.case).stable_ready_before is True
-        assert decide(facts_of(lines.case)).rule == "D-11"
+        assert decide(facts_of(lines.case)).rule == "D-14"
 
     @pytest.mark.parametrize(
         ("outcome", "score", "changed"),
@@ -777,6 +801,25 @@ class TestFactsOfACase:
         assert facts.sides_disagree is True
         assert facts.official_image_for_driver is True
         assert decide(facts).rule == "D-03"
+
+    def test_minima_of_the_case_s_own_boundaries_count(self):
+        findings = [
+            {"id": "hardware-floor", "text": "4 of 8."},
+            {"id": "architecture", "text": "8.0 below 9.0."},
+            {"id": "vllm-below-minimum", "text": "0.26 below 0.27.1."},
+            {"id": "stale-tag", "text": "stale"},
+        ]
+        facts = facts_of(CaseLines().opened().boundary(findings=findings).case)
+        assert facts.hardware_below == "4 of 8. 8.0 below 9.0."
+        assert facts.engine_below == "0.26 below 0.27.1."
+        assert facts.evidence["hardware_below"] == facts.evidence["engine_below"] == 2
+        assert any("minimum: 4 of 8. 8.0 below 9.0. (#2)" in reason for reason in decide(facts).reasons)
+        other = facts_of(CaseLines().opened(playbook="generic-vllm").boundary(findings=findings).case)
+        assert (other.hardware_below, other.engine_below) == ("", "")
+
+    def test_the_engine_s_minimum_is_a_reason(self):
+        reasons = decide(DecisionFacts(**GOOD, engine_below="0.26 below 0.27.1")).reasons
+        assert "the engine is older than the official minimum: 0.26 below 0.27.1" in reasons
 
     def test_other_findings_name_no_image(self):
         lines = CaseLines().opened().boundary(DriverVerdict.BLOCKED, findings=[{"id": "stale"}])

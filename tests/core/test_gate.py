@@ -234,9 +234,11 @@ class TestCommand:
 
     def test_what_was_added_back_may_stay(self):
         cached = docker_baseline(("serve", "/models/k3", "--enable-prefix-caching"))
-        change = {"variable": "--enable-prefix-caching", "before": None, "after": ""}
+        change = {"variable": "argument --enable-prefix-caching", "before": None, "after": "on"}
         lines = CaseLines().opened().frozen(BASE).frozen(cached, change)
         assert item(lines, 6).closed
+        other = docker_baseline(("serve", "/models/k3", "--enable-prefix-caching", "--tool-call-parser", "x"))
+        assert item(lines.frozen(other, CHANGE), 6).value == "--tool-call-parser"
 
 
 CHANGE = {"variable": "--max-model-len", "before": None, "after": "8192"}
