@@ -1,11 +1,13 @@
 """The worker's commands: `baseline worker` and `baseline fingerprint`.
 
-Exit codes: 0 fine, 2 wrong use or settings, 3 could not find out.
+Exit codes: 0 fine, 1 the fingerprint found something that does not agree, 2 wrong use or settings, 3 could not find out.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -13,6 +15,7 @@ import typer
 
 from workers.errors import InvalidNodeSettings, InvalidPolicy, JobError
 
+EXIT_NEGATIVE = 1
 EXIT_USAGE = 2
 EXIT_UNKNOWN = 3
 
@@ -82,6 +85,7 @@ def fingerprint(  # noqa: PLR0917 - options of a command
 
     Needs no bot, no broker and no settings; changes nothing.
     """
+    from playbooks.judging.consistency import compare
     from workers.app import read_local
     from workers.jobs.fingerprint_table import table
 
@@ -90,7 +94,17 @@ def fingerprint(  # noqa: PLR0917 - options of a command
     except JobError as error:
         print(f"baseline: {error}", file=sys.stderr)
         raise typer.Exit(EXIT_UNKNOWN) from error
-    print(facts.model_dump_json(indent=1) if as_json else table(facts))
+    disagreements = compare(facts.host, facts.container)
+    if as_json:
+        print(
+            json.dumps(
+                facts.model_dump(mode="json") | {"disagreements": [asdict(one) for one in disagreements]}, indent=1
+            )
+        )
+    else:
+        print(table(facts, disagreements))
+    if any(one.severity == "finding" for one in disagreements):
+        raise typer.Exit(EXIT_NEGATIVE)
 
 
 def _init_policy(path: Path, programs: list[Path], models: list[Path]) -> None:

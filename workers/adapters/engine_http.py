@@ -158,7 +158,7 @@ class _Seen:
             completion_tokens=self._usage.get("completion_tokens"),
             cached_tokens=details.get("cached_tokens"),
             output_sha256=hashlib.sha256(text.encode()).hexdigest() if text else None,
-            output_head=text[:_HEAD_CHARS],
+            output_head="".join(c if c.isprintable() else "·" for c in text[:_HEAD_CHARS]),
             system_fingerprint=self._fingerprint,
         )
         return Answer(run, text)

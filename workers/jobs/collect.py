@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from playbooks.judging.first_failure import analyse_text
-
+from playbooks.errors import InputError
+from playbooks.judging.baseline import Baseline
 from playbooks.judging.finding import Finding
+from playbooks.judging.first_failure import analyse_text
+from playbooks.judging.minimal_command import as_given
 from playbooks.messages import CollectFacts, CollectParams, JobRequest
 from playbooks.reading.fields import read, value_of
+from playbooks.reading.launch_command import read as read_command
 from playbooks.vocabulary import FieldStatus
 from workers.jobs.deps import Deps, Done
 from workers.jobs.fingerprint import redacted
@@ -48,10 +52,21 @@ def collect(request: JobRequest, deps: Deps, control: Control) -> Done:
             saved=saved,
             missing=missing,
             container=container,
+            command=_command(inspection),
             finding=_finding(scenes, container, deps),
             redactions=redactions,
         )
     )
+
+
+def _command(inspection: dict[str, Any] | None) -> Baseline | None:
+    """Return the container's command as a baseline, without its secrets; None when it cannot be read as one."""
+    if inspection is None:
+        return None
+    try:
+        return as_given(read_command(json.dumps([inspection])))
+    except InputError:
+        return None
 
 
 def _save(job_id: str, scenes: Sequence[Scene], deps: Deps) -> tuple[dict[str, str], dict[str, str], int]:

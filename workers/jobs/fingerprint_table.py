@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from playbooks.judging.consistency import Disagreement
 from playbooks.messages import FieldValue, FingerprintFacts
 from playbooks.reading.fields import indexes, value_of
 from playbooks.vocabulary import FieldStatus
@@ -33,8 +35,8 @@ _ROWS: tuple[tuple[str, str, str | None], ...] = (
 _WIDTH = 44
 
 
-def table(facts: FingerprintFacts) -> str:
-    """Return the table; fields that could not be read are counted and named at the end."""
+def table(facts: FingerprintFacts, disagreements: Sequence[Disagreement] = ()) -> str:
+    """Return the table, what does not agree, and at the end the fields that could not be read."""
     inside = facts.container_source is not None
     lines = [f"{'':<20}{'host':<{_WIDTH}}{facts.container_source or ''}".rstrip()]
     for label, host_name, inside_name in _ROWS:
@@ -56,6 +58,7 @@ def table(facts: FingerprintFacts) -> str:
         if field.status not in {FieldStatus.OK, FieldStatus.ABSENT, FieldStatus.UNSUPPORTED}
     )
     lines.append("")
+    lines += [f"{found.severity}: {found.text} [{found.rule}]" for found in disagreements] or ["nothing disagrees"]
     lines.append(
         f"{len(facts.host) + len(facts.container)} fields in {facts.duration_ms} ms; {len(unread)} not readable"
     )
