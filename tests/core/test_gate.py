@@ -123,8 +123,9 @@ class TestImage:
         lines = CaseLines().opened().fingerprint(GPU_HOST, container, source="python /usr/bin/python3")
         assert item(lines, 2).closed
 
-    def test_a_process_whose_interpreter_was_not_read(self):
-        lines = CaseLines().opened().fingerprint({}, {"python.executable": ABSENT}, source="python /x")
+    @pytest.mark.parametrize("container", [{"python.executable": ABSENT}, {"python.version": ok("3.12")}])
+    def test_a_process_whose_interpreter_was_not_read(self, container):
+        lines = CaseLines().opened().fingerprint({}, container, source="python /x")
         assert not item(lines, 2).closed
 
     def test_a_scene_counts_too(self):
@@ -167,8 +168,9 @@ class TestGpus:
             pytest.param({"nvml.count": REFUSED}, GPU_CONTAINER, id="host side refused"),
         ],
     )
-    def test_one_side_alone_is_open(self, host, container):
-        assert not item(CaseLines().opened().fingerprint(host, container), 3).closed
+    def test_one_side_alone_is_open_and_says_nothing(self, host, container):
+        found = item(CaseLines().opened().fingerprint(host, container), 3)
+        assert (found.closed, found.evidence, found.value) == (False, None, None)
 
     @pytest.mark.parametrize("name", ["nvml.count", "proc.gpu_count", "pci.gpu_count"])
     def test_the_host_is_counted_in_several_ways(self, name):
@@ -319,7 +321,8 @@ class TestResult:
         assert (found.closed, found.evidence, found.value) == (True, 3, "first failing stage weight_loading")
 
     def test_not_observed(self):
-        assert not item(CaseLines().opened().attempt(1, BASE, Outcome.NOT_OBSERVED), 8).closed
+        found = finding("unknown", "weight_loading")
+        assert not item(CaseLines().opened().attempt(1, BASE, Outcome.NOT_OBSERVED, found), 8).closed
 
     @pytest.mark.parametrize("stage", ["none", None])
     def test_a_failure_without_a_stage(self, stage):
