@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice
 from bot.blocks.texts import short
+from bot.errors import UnknownIncident
+from bot.flows.bundle_material import build, collect
 from bot.flows.once import once
 from bot.flows.permission import Action, require
 from bot.flows.showing import Asker, known, language_for
 from bot.ports import ArtifactMeta, OutboxKind
 from playbooks.evidence.entries import BundleExported
-from playbooks.guiding.report_page import first_page
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
-    from bot.ports import Entry
 
 
 def export_bundle(services: Services, asker: Asker, incident_id: str) -> Message:
@@ -31,17 +31,10 @@ def export_bundle(services: Services, asker: Asker, incident_id: str) -> Message
     with services.store.read() as reading:
         incident = known(reading, incident_id)
         _ = language_for(reading, asker, incident)
-        entries = list(reading.entries(incident_id))
-        metas = {sha: meta for sha in _digests(entries) if (meta := reading.artifact(sha)) is not None and meta.stored}
+        entries, metas = collect(reading, incident_id)
     require(services, asker, Action.EXPORT, _)
     upto = entries[-1].seq
-    data = build(
-        services,
-        incident_id,
-        entries,
-        metas,
-        page=first_page(incident.case, head_hash=entries[-1].hash, exported_at=now),
-    )
+    data = build(services, incident.case, entries, metas, now=now)
     sha256 = services.artifacts.put(data)
     name = f"{incident_id}-record-{upto}.zip"
     with once(services, asker) as tx:
@@ -62,5 +55,16 @@ def export_bundle(services: Services, asker: Asker, incident_id: str) -> Message
     return notice(_("The bundle is on its way into the thread: {digest}", digest=short(sha256)))
 
 
-def _digests(entries: list[Entry]) -> list[str]:
-    return sorted({sha for entry in entries for sha in entry.artifacts})
+def bundle_bytes(services: Services, incident_id: str) -> bytes:
+    """Build the bundle of everything recorded so far, without recording or posting it.
+
+    Raises:
+        UnknownIncident: there is no such incident.
+        ArtifactError: a file of the record cannot be read.
+    """
+    with services.store.read() as reading:
+        incident = reading.incident(incident_id)
+        if incident is None:
+            raise UnknownIncident(f"no incident {incident_id}")
+        entries, metas = collect(reading, incident_id)
+    return build(services, incident.case, entries, metas, now=services.clock.now())

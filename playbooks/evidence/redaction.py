@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from playbooks.secret_names import BEARER, USERINFO, VALUE_SHAPES, is_secret_name
@@ -17,6 +18,23 @@ class Redacted:
 
     text: str
     count: int
+
+
+def redact_stream(lines: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Redact lines one by one; a private key that spans lines is taken out whole. Yields each line with its count."""
+    inside = False
+    for line in lines:
+        if inside:
+            inside = b"-----END" not in line
+            yield (MARK.encode() + (b"\n" if line.endswith(b"\n") else b"")), 0
+            continue
+        if b"PRIVATE KEY-----" in line and b"-----BEGIN" in line and b"-----END" not in line:
+            inside = True
+            yield (MARK.encode() + (b"\n" if line.endswith(b"\n") else b"")), 1
+            continue
+        text = line.decode("utf-8", "surrogateescape")
+        done = redact_text(text)
+        yield (done.text.encode("utf-8", "surrogateescape") if done.count else line), done.count
 
 
 def redact_text(text: str) -> Redacted:

@@ -1,0 +1,96 @@
+"""What goes into a reproduction bundle: the record, its files, and each part of R15.3 as a file of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from playbooks.evidence import bundle, chain
+from playbooks.evidence.canonical import canonical_bytes
+from playbooks.guiding.report_page import first_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from bot.flows.services import Services
+    from bot.ports import ArtifactMeta, Entry, Reading
+    from playbooks.guiding.case import Case
+
+_MOST_ARTIFACT_BYTES = 200_000_000
+
+
+def collect(reading: Reading, incident_id: str) -> tuple[list[Entry], dict[str, ArtifactMeta]]:
+    """Return the record and what is known of the files it names."""
+    entries = list(reading.entries(incident_id))
+    named = sorted({sha for entry in entries for sha in entry.artifacts})
+    return entries, {sha: meta for sha in named if (meta := reading.artifact(sha)) is not None}
+
+
+def build(
+    services: Services, case: Case, entries: Iterable[Entry], metas: dict[str, ArtifactMeta], *, now: datetime
+) -> bytes:
+    """Build the signed archive.
+
+    Raises:
+        ArtifactError: a file of the record cannot be read.
+    """
+    record = [chain.LedgerEntry(**_fields(entry)) for entry in entries]
+    ledger = b"".join(chain.dump_line(entry) + b"\n" for entry in record)
+    files: dict[str, bytes] = dict(_parts(case))
+    wanted = {sha for entry in record if entry.kind != "bundle:exported" for sha in entry.artifacts}
+    missing = []
+    total = 0
+    for sha in sorted(wanted):
+        meta = metas.get(sha)
+        if meta is None or not meta.stored or total + meta.size_bytes > _MOST_ARTIFACT_BYTES:
+            missing.append(sha)
+            continue
+        total += meta.size_bytes
+        files[f"artifacts/{sha}-{_plain_name(meta.name)}"] = services.artifacts.get(sha)
+    return bundle.build(
+        incident=case.incident,
+        page=first_page(case, head_hash=record[-1].hash, exported_at=now),
+        ledger=ledger,
+        files=files,
+        key=services.signing_key,
+        created_at=now,
+        missing=tuple(missing),
+    )
+
+
+def _parts(case: Case) -> Iterable[tuple[str, bytes]]:
+    if case.baselines:
+        baseline = case.baselines[-1].payload
+        yield (
+            "baseline.json",
+            canonical_bytes({"digest": baseline.digest, "baseline": baseline.baseline, "removed": baseline.removed}),
+        )
+        sample = baseline.baseline.get("sample")
+        if sample:
+            yield "request.json", canonical_bytes(sample)
+        yield (
+            "variables.json",
+            canonical_bytes([{"at": f"#{b.seq}", "by": b.actor, "change": b.payload.change} for b in case.baselines]),
+        )
+    if case.fingerprints:
+        yield "fingerprint.json", canonical_bytes(case.fingerprints[-1].payload.facts)
+    if case.attempts:
+        yield (
+            "first-failure.json",
+            json.dumps(_finding(case.attempts[-1].payload.finding), indent=1, ensure_ascii=False).encode(),
+        )
+
+
+def _finding(finding: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in finding.items() if name != "warnings"}
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    names = ("incident", "seq", "previous", "hash", "kind", "actor", "at", "payload", "artifacts")
+    return {name: getattr(entry, name) for name in names}
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].strip("._") or "file"
