@@ -14,7 +14,7 @@ from bot.blocks import evidence_decisions, evidence_facts, evidence_launches
 from bot.blocks.elements import Message, actions, context, sections
 from bot.blocks.limits import fit
 from bot.blocks.reply import Reply
-from bot.blocks.texts import Mrkdwn, Translate, esc, joined, person, when
+from bot.blocks.texts import Mrkdwn, Translate, joined, person, short, when
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
 
@@ -28,7 +28,8 @@ class Recorded:
     actor: str
     at: datetime
     payload: dict[str, Any]
-    hash: str
+    head: str
+    """Head of the ledger at this entry."""
     case: Case
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the playbook's items by id."""
@@ -71,7 +72,7 @@ def evidence(entry: Recorded, _: Translate) -> Message:
     title = Mrkdwn(f"#{entry.seq} · {reply.title}")
     footer = [*reply.footer, _by(entry, _)]
     if reply.shows_head:
-        footer.append(_("record head {head} at #{seq}", head=esc(f"{entry.hash[:8]}…"), seq=entry.seq))
+        footer.append(_("record head {head} at #{seq}", head=short(entry.head), seq=entry.seq))
     blocks = [
         *sections([Mrkdwn(f"*{title}*"), *reply.lines]),
         context(joined(footer, " · ")),

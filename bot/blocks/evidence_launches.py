@@ -53,11 +53,16 @@ def baseline(payload: e.BaselineFrozen, case: Case, _: Translate) -> Reply:
         )
         lines.append(_("Made explicit: {what}", what=explicit))
     number = len(case.baselines)
-    title = (
-        _("Baseline {n} frozen: one variable changed", n=number)
-        if payload.change
-        else _("Baseline frozen: the minimal command")
-    )
+    if payload.change:
+        title = _("Baseline {n} frozen: one variable changed", n=number)
+    elif payload.baseline.get("engine") == "recorded":
+        title = (
+            _("Baseline of the recorded attempts: the command as it was given")
+            if argv
+            else _("Baseline of the recorded attempts: no command was given")
+        )
+    else:
+        title = _("Baseline frozen: the minimal command")
     return Reply(title, tuple(lines), footer=(_("baseline {digest}", digest=short(payload.digest)),))
 
 

@@ -15,6 +15,7 @@ from bot.blocks.texts import Translate, translator
 from bot.errors import UnknownIncident
 from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
+from playbooks.evidence.chain import head_hash
 from playbooks.guiding.case import Case, fold
 from playbooks.guiding.checklist import Item, items, next_step
 from playbooks.vocabulary import Stage
@@ -111,7 +112,7 @@ def recorded_of(services: Services, reading: Reading, incident_id: str, seq: int
         actor=last.actor,
         at=last.at,
         payload=last.payload,
-        hash=last.hash,
+        head=head_hash(incident_id, last.seq, last.hash),
         case=case,
         labels={step.id: step.label for step in case_playbook(services, case).steps()},
     )

@@ -18,6 +18,7 @@ from bot.blocks.limits import view_violations, violations
 from bot.blocks.texts import Mrkdwn, translator
 from playbooks.evidence import entries as e
 from playbooks.guiding.checklist import Item, NextStep
+from playbooks.judging.baseline import Baseline
 from playbooks.judging.finding import Finding
 from playbooks.vocabulary import DecisionKind, DriverVerdict, JobKind, JobOutcome, Outcome, Phase, Stage
 from tests.support.cases import OPENED_AT, CaseLines, cpu_scene, docker_baseline, finding, frozen_scene
@@ -89,6 +90,8 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
     ),
     "boundary-supported": lambda: base().boundary(),
     "baseline": lambda: base().frozen(docker_baseline(), removed=REMOVED, added=ADDED),
+    "baseline-recorded": lambda: base().frozen(Baseline(engine="recorded", argv=("/models/k3",))),
+    "baseline-unknown": lambda: base().frozen(Baseline(engine="recorded")),
     "baseline-changed": lambda: (
         base()
         .frozen(docker_baseline())

@@ -23,7 +23,7 @@ def recorded(lines: CaseLines) -> Recorded:
         actor=last.actor,
         at=last.at,
         payload=last.payload,
-        hash="9f3a" * 16,
+        head="9f3a" * 16,
         case=lines.case,
         labels={step.id: step.label for step in load_playbook(lines.case.opened.payload.playbook).steps()},
     )
