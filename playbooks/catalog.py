@@ -57,8 +57,8 @@ def load_boundaries() -> Boundaries:
     """
     from playbooks.judging.boundary import parse_boundaries
 
-    (text,) = (text for _, text in _texts(_definitions() / "boundaries"))
-    return parse_boundaries(text)
+    found = (parse_boundaries(text, name) for name, text in _texts(_definitions() / "boundaries"))
+    return max(found, key=lambda boundaries: boundaries.checked_on)
 
 
 @cache

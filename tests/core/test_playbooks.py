@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 
 import pytest
 import yaml
 
-from playbooks.catalog import load_playbook, playbook_bytes, playbook_names, read_input
+from playbooks.catalog import load_boundaries, load_catalogue, load_playbook, playbook_bytes, playbook_names, read_input
 from playbooks.errors import InvalidDefinition, UnreadableInput
 from playbooks.guiding.checks import PREDICATES, parse_check
 from playbooks.guiding.playbook import NOT_CARRIED_OUT, StepKind, as_json, parse_playbook, source_texts
-from playbooks.vocabulary import JobKind, Phase, Stage
+from playbooks.vocabulary import ErrorClass, JobKind, Phase, Stage
 
 
 def content(name="generic-vllm"):
@@ -277,6 +278,18 @@ def test_every_predicate_is_used_or_offered():
     with pytest.raises(InvalidDefinition) as caught:
         parse_check({}, "here")
     assert all(name in str(caught.value) for name in PREDICATES)
+
+
+def test_the_catalogue_knows_every_error_class():
+    assert set(load_catalogue().classes) == set(ErrorClass) - {ErrorClass.NONE, ErrorClass.UNKNOWN}
+    assert load_catalogue() is load_catalogue()
+
+
+def test_the_newest_boundaries_ship_with_source_and_day():
+    boundaries = load_boundaries()
+    assert boundaries.id.startswith(load_playbook("kimi-k3").boundaries)
+    assert boundaries.source
+    assert boundaries.age_days(date(2026, 12, 1)) >= 0
 
 
 def test_input_is_read_from_a_file(tmp_path):

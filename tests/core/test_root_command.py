@@ -185,6 +185,13 @@ class TestPlaybook:
         assert found.err.startswith(f"baseline: {path}: phases[0].steps[0].id: expected kebab-case")
 
 
+def test_rules_prints_the_rule_book(run):
+    found = run("rules")
+    assert found.code == 0
+    assert found.out.startswith("# Rules\n")
+    assert found.out.endswith(" |\n")
+
+
 class TestDecide:
     FACTS = b"schema: baseline-facts/1\noutcome: failed\nscore: 2\nstage: weight_loading\nerror_class: model_path_not_found\n"
 
