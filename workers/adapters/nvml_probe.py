@@ -22,6 +22,8 @@ _STATUS = {3: "unsupported", 4: "refused", 6: "absent", 10: "timeout", 13: "unsu
 _FABRIC_STATES = ("not_supported", "not_started", "in_progress", "completed")
 _COMPUTE_MODES = {0: "default", 2: "prohibited", 3: "exclusive_process"}
 _MOST_LINKS = 18
+_OWNERS = ("nvidia-ml-py", "pynvml")
+"""Distributions that bring a module `pynvml`; the second, an old one, shadows the first and lacks calls."""
 
 Field = dict[str, Any]
 
@@ -172,12 +174,18 @@ def _memory(handle: Any) -> dict[str, int]:
     return {"total": info.total, "reserved": getattr(info, "reserved", 0), "used": info.used, "free": info.free}
 
 
+def _is_installed(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
 def read() -> dict[str, Field]:
     """Return all fields `nvml.*` and `gpu.*`."""
-    owner = importlib.metadata.packages_distributions().get("pynvml", [])
-    fields: dict[str, Field] = {
-        "nvml.distribution": {"status": "ok", "value": ", ".join(sorted(set(owner))), "source": "metadata"}
-    }
+    owners = ", ".join(name for name in _OWNERS if _is_installed(name))
+    fields: dict[str, Field] = {"nvml.distribution": {"status": "ok", "value": owners, "source": "metadata"}}
     code, _ = _code(pynvml.nvmlInit)
     fields["nvml.error"] = {"status": "ok", "value": code, "source": "nvmlInit"}
     if code:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -81,8 +82,8 @@ class NvmlWatch:
     def close(self) -> None:
         """Sample no more."""
         self._child.kill()
-        _abandon(self._child)
         self._thread.join(timeout=1)
+        _abandon(self._child)
 
     def _collect(self) -> None:
         for line in self._child.stdout or ():
@@ -92,10 +93,8 @@ class NvmlWatch:
 
 def _abandon(child: subprocess.Popen[bytes]) -> None:
     # a process that hangs in the kernel does not die: it is not waited for without limit
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(timeout=0.5)
-    except subprocess.TimeoutExpired:
-        return
     for pipe in (child.stdout, child.stderr):
-        if pipe is not None and pipe is not child.stdout:
+        if pipe is not None:
             pipe.close()

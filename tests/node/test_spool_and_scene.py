@@ -1,0 +1,105 @@
+"""Evidence on the node: bounded, redacted, named by digest; the scene with what is missing and why."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from playbooks.messages import CollectFacts
+from playbooks.vocabulary import JobKind, JobOutcome
+from tests.support.node_builders import FakeScenes, TestNode, job
+from workers.adapters import spool as spool_module
+from workers.adapters.scene_reader import LiveSceneReader
+from workers.adapters.spool import FileSpool
+from workers.journal import Journal
+from workers.ports import Scene
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> FileSpool:
+    return FileSpool(tmp_path / "spool", Journal(tmp_path / "journal.db"), head_bytes=1000, tail_bytes=1000)
+
+
+def test_a_small_log_is_kept_whole(spool: FileSpool, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(b"one\r\x00two\n\xff\xfe last")
+    ref = spool.save_log("job-1", "a.log", tmp_path / "a.log")
+    data = spool.path(ref.sha256).read_bytes()
+    assert data == b"one\r\x00two\n\xff\xfe last"
+    assert (ref.dropped_bytes, ref.size_bytes, ref.sha256) == (0, len(data), hashlib.sha256(data).hexdigest())
+
+
+def test_a_large_log_keeps_head_finding_and_tail(
+    spool: FileSpool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool_module, "AROUND_BYTES", 200)
+    lines = [f"line {number:06d}" for number in range(1, 2001)]
+    (tmp_path / "a.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ref = spool.save_log("job-1", "a.log", tmp_path / "a.log", around=(1000,))
+    kept = spool.path(ref.sha256).read_text(encoding="utf-8").splitlines()
+    assert kept[0] == lines[0]
+    assert kept[-1] == lines[-1]
+    assert lines[999] in kept
+    gaps = [line for line in kept if line.startswith("[baseline: ")]
+    assert len(gaps) == 2
+    assert sum(int(gap.split()[1]) for gap in gaps) == ref.dropped_bytes
+    assert all(line in lines for line in kept if line not in gaps)
+
+
+def test_a_log_that_is_not_there_is_an_empty_one(spool: FileSpool, tmp_path: Path) -> None:
+    assert spool.save_log("job-1", "a.log", tmp_path / "none").size_bytes == 0
+
+
+def test_values_that_the_node_filled_in_are_replaced_by_their_references(spool: FileSpool, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("started with plainword and 1\n", encoding="utf-8")
+    ref = spool.save_log("job-1", "a.log", tmp_path / "a.log", secrets={"KEY": "plainword", "SHORT": "1"})
+    assert spool.path(ref.sha256).read_text(encoding="utf-8") == "started with ${node:KEY} and 1\n"
+    assert ref.redactions == 1
+
+
+def test_a_file_that_the_bot_has_is_dropped(spool: FileSpool) -> None:
+    ref = spool.save_text("job-1", "x", b"x")
+    spool.forget(ref.sha256)
+    spool.forget(ref.sha256)
+    assert not spool.path(ref.sha256).exists()
+
+
+INSPECTION = {"Id": "abc", "Config": {"Cmd": ["--model", "/m"], "Image": "vllm/vllm-openai:v1"}, "State": {}}
+
+
+def test_the_scene_is_saved_with_what_is_missing_and_why(node: TestNode) -> None:
+    log = b'Traceback (most recent call last):\n  File "a.py", line 1, in f\nValueError: token=hf_abcdefghijklmnopqrstuvwx\n'
+    scenes = [Scene("log", log, name="container.log"), Scene("image-inspect", None, why="image is gone", name="i")]
+    object.__setattr__(node.deps, "scenes", FakeScenes((scenes, INSPECTION)))
+    node.deliver(job(JobKind.COLLECT, params={"container": "k3"}))
+    report = node.bot.report_of("job-1")
+    assert report is not None
+    assert report.outcome is JobOutcome.DONE, report.error
+    facts = CollectFacts.model_validate(report.facts)
+    assert facts.saved.keys() == {"log", "uname", "container-facts"}
+    assert facts.missing == {"image-inspect": "image is gone", "nvidia-smi": "no such command"}
+    assert facts.redactions == 1
+    assert facts.finding is not None
+    assert set(facts.saved.values()) == node.bot.files.keys()
+    assert all(b"hf_abc" not in data for data in node.bot.files.values())
+
+
+def test_the_host_alone_can_be_collected(node: TestNode) -> None:
+    node.deliver(job(JobKind.COLLECT))
+    report = node.bot.report_of("job-1")
+    assert report is not None
+    facts = CollectFacts.model_validate(report.facts)
+    assert facts.saved.keys() == {"uname"}
+    assert facts.finding is None
+
+
+def test_a_node_without_a_container_engine_says_so_for_each_thing() -> None:
+    reader = LiveSceneReader(None)
+    roles = {scene.role: scene for scene in reader.host()}
+    assert roles["uname"].text
+    assert roles["clock"].text
+    assert "no" in roles["docker-info"].why
+    scenes, inspection = reader.container("k3")
+    assert inspection is None
+    assert {scene.role for scene in scenes if scene.text is None} == {"inspect", "image-inspect", "log", "log-timed"}
