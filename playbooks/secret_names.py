@@ -10,14 +10,55 @@ import re
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ALWAYS = frozenset(
-    {"secret", "secrets", "password", "passwd", "passphrase", "credential", "credentials", "apikey", "authorization", "cookie"}
+    {
+        "secret",
+        "secrets",
+        "password",
+        "passwd",
+        "passphrase",
+        "credential",
+        "credentials",
+        "apikey",
+        "authorization",
+        "cookie",
+    }
     | {"privatekey", "bearer", "passwort", "authtoken", "accesstoken"}
 )
 _TUNING_AFTER_TOKEN = frozenset(
-    {"threshold", "budget", "size", "limit", "limits", "count", "per", "id", "ids", "length", "len", "ratio", "num", "max"}
-    | {"min", "stream", "interval", "mode", "parallelism", "type", "bucket", "rate", "usage", "details", "class", "level"}
+    {
+        "threshold",
+        "budget",
+        "size",
+        "limit",
+        "limits",
+        "count",
+        "per",
+        "id",
+        "ids",
+        "length",
+        "len",
+        "ratio",
+        "num",
+        "max",
+    }
+    | {
+        "min",
+        "stream",
+        "interval",
+        "mode",
+        "parallelism",
+        "type",
+        "bucket",
+        "rate",
+        "usage",
+        "details",
+        "class",
+        "level",
+    }
 )
-_KEYS_THAT_ARE_NO_SECRET = frozenset({"cache", "routing", "partition", "sort", "primary", "foreign", "public", "config", "metadata"})
+_KEYS_THAT_ARE_NO_SECRET = frozenset(
+    {"cache", "routing", "partition", "sort", "primary", "foreign", "public", "config", "metadata"}
+)
 VALUE_SHAPES: tuple[re.Pattern[str], ...] = tuple(
     re.compile(pattern)
     for pattern in (
