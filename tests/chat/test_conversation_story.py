@@ -13,6 +13,8 @@ from bot.adapters.slack_fetcher import SlackFetcher
 from bot.adapters.slack_files import SlackFiles
 from bot.adapters.slack_pace import Pace
 from bot.adapters.slack_sender import SlackSender
+from playbooks.errors import BrokenBundle
+from playbooks.evidence import bundle
 from tests.support.bot_services import APPROVER, RESPONDER, TestBot, kinds, make_bot, payloads
 from tests.support.fake_slack import FakeSlack, Message, fake_slack
 from tests.support.people import CHANNEL, COMMAND, FAILING_LOG, VIEWER
@@ -129,6 +131,13 @@ async def test_two_dropped_logs_lead_to_an_approved_decision(story: Story) -> No
         f"{case}-record-{proposal_end(story, case)}.zip",
     ]
     assert story.bot.services.store.dashboards() == []
+
+    exported = payloads(story.bot, case, "bundle:exported")[0]["sha256"]
+    verdict = bundle.verify(story.bot.artifacts.files[exported], key=story.bot.services.signing_key.public)
+    assert verdict.problems == ()
+    assert verdict.entries == proposal_end(story, case)
+    with pytest.raises(BrokenBundle):
+        bundle.verify(b"no bundle")
 
 
 def proposal_end(story: Story, case: str) -> int:
