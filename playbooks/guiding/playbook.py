@@ -158,8 +158,6 @@ class Playbook(_Value):
     limits: LaunchLimits
     excluded_options: tuple[str, ...]
     """Options that the first command must not hold (R4.2, R6.6)."""
-    boundary_age_days: int = Field(gt=0)
-    """Boundary data older than this is re-checked before a decision (R2.1)."""
     phases: tuple[PhaseSteps, ...]
     sha256: str = ""
 
