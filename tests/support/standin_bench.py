@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -98,6 +98,7 @@ def bench(data: Path, *, table: Table | None = None, app: Callable[..., Awaitabl
     """Make a bench; `app` takes the deliveries (a Bolt app behind an ASGI route), else a recorder does."""
     credentials = Credentials.fresh()
     table = table or load_table()
+    table = replace(table, limits=dict(table.limits))
     now = [NOW]
     built = build(
         port=8899,

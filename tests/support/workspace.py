@@ -43,8 +43,8 @@ class NotThereError(AssertionError):
 
 
 def words_of(message: Json) -> str:
-    """All text a reader sees in a message."""
-    found: list[str] = []
+    """All text of a message: what is shown, and what a notification says."""
+    found = [str(message.get("text", ""))]
 
     def walk(part: Any) -> None:
         if isinstance(part, dict):
@@ -56,7 +56,7 @@ def words_of(message: Json) -> str:
             for child in part:
                 walk(child)
 
-    walk(message.get("blocks") or {"text": message.get("text", "")})
+    walk(message.get("blocks"))
     return "\n".join(found)
 
 
@@ -327,20 +327,33 @@ def standin(
         table=table,
         in_memory=True,
     )
-    config = uvicorn.Config(
-        built.asgi, host="127.0.0.1", port=port, log_config=None, ws="websockets-sansio", timeout_graceful_shutdown=1
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, name="standin")
-    thread.start()
     url = f"http://127.0.0.1:{port}"
     ws = Workspace(url)
+    with served(built.asgi, port):
+        try:
+            running = Running(ws, built, credentials, url, bot_url)
+            holder.append(running)
+            yield running
+        finally:
+            ws.close()
+
+
+@contextmanager
+def served(asgi: Any, port: int) -> Iterator[str]:
+    """Serve an application on loopback in a thread."""
+    config = uvicorn.Config(
+        asgi, host="127.0.0.1", port=port, log_config=None, ws="websockets-sansio", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, name=f"server-{port}")
+    thread.start()
     try:
-        ws.until(lambda: server.started, "a serving stand-in")
-        running = Running(ws, built, credentials, url, bot_url)
-        holder.append(running)
-        yield running
+        deadline = time.monotonic() + WAIT_S
+        while not server.started:
+            if time.monotonic() > deadline or not thread.is_alive():
+                raise NotThereError(f"expected a server on port {port}")
+            time.sleep(_LOOK_S)
+        yield f"http://127.0.0.1:{port}"
     finally:
-        ws.close()
         server.should_exit = True
         thread.join(10)
