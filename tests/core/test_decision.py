@@ -577,6 +577,11 @@ def test_what_is_never_concluded(facts, never):
     assert NEVER[never] in decide(DecisionFacts(**facts)).not_concluded
 
 
+def test_a_persons_word_comes_beside_what_the_rule_never_concludes():
+    decision = decide(DecisionFacts(**fails(recorded_only=True)))
+    assert decision.not_concluded == (*decide(DecisionFacts(**fails())).not_concluded, NEVER["recorded"])
+
+
 def test_observed_attempts_need_no_persons_word():
     assert NEVER["recorded"] not in decide(DecisionFacts(**fails())).not_concluded
 
