@@ -81,7 +81,8 @@ class App {
           if (item.channel !== this.channel && item.message.user !== state.me) { this.unread.add(item.channel); this.#rail(); }
         }
         if (item.channel === this.channel) this.#place(item.message, at < 0);
-        if (item.message.user === state.me && item.message.thread_ts && !this.thread) this.openThread(item.channel, item.message.thread_ts);
+        // The first answer to one's own message opens its thread where there is room for both.
+        if (at >= 0 && item.message.user === state.me && item.message.reply_count === 1 && !this.thread && innerWidth > 980) this.#show(item.channel, item.message.ts);
         break;
       }
       case "message_gone": state.messages[item.channel] = state.messages[item.channel].filter((one) => one.ts !== item.ts); this.#panes(); break;
@@ -146,11 +147,15 @@ class App {
     post("/page/home", { user: this.state.me });
   }
 
-  openThread(channel, ts, focus = false) {
+  #show(channel, ts) {
     const message = this.state.messages[channel].find((one) => one.ts === ts);
     this.thread = { channel, ts: message?.thread_ts ?? ts };
     this.#pane("thread");
     this.#panes(true);
+  }
+
+  openThread(channel, ts, focus = false) {
+    this.#show(channel, ts);
     if (focus) this.threadComposer.text.focus();
     else $("thread-close").focus();
   }
@@ -215,7 +220,9 @@ class App {
     }
     if (!list.length) nodes.push(this.#welcome());
     pane.replaceChildren(...nodes);
-    pane.scrollTop = low ? pane.scrollHeight : stays;
+    // A new message that is taller than the pane is read from its beginning.
+    const last = pane.lastElementChild;
+    pane.scrollTop = low ? Math.min(pane.scrollHeight - pane.clientHeight, last.offsetTop - pane.offsetTop - 8) : stays;
   }
 
   // A changed message is replaced where it stands, so that focus and scroll stay with the reader.
