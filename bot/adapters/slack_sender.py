@@ -161,6 +161,8 @@ class SlackSender:
     def _file(self, row: OutboxRow, place: _Place) -> str:
         sha256, name = str(row.payload["sha256"]), str(row.payload.get("name", "file.txt"))
         title = str(row.payload.get("title", name))
+        if (shared_as := row.payload.get("file_id")) is not None:
+            return self._look_for_share(row, place, str(shared_as), title)
         file_id = row.external_id
         if file_id is None:
             data = self._services.artifacts.get(sha256)
@@ -170,15 +172,24 @@ class SlackSender:
             self._files.upload(url, data)
         elif self._files.shared(file_id, place.channel):
             return file_id
-        if not row.payload.get("completed"):
-            self._files.complete(file_id, title, channel=place.channel, thread_ts=place.thread_ts)
-            with self._services.store.write() as tx:
-                tx.update_outbox(row.id, payload={**row.payload, "completed": True})
-            if self._files.shared(file_id, place.channel):
-                return file_id
-        if row.attempts + 1 < SHARE_TRIES:
-            raise SlackOutcomeUnclear(f"{name} is not shared yet", error="not_shared")
-        self._post(row, place, render.not_shared(title))
+        self._files.complete(file_id, title, channel=place.channel, thread_ts=place.thread_ts)
+        if not self._files.shared(file_id, place.channel):
+            self._look_later(row, place, file_id)
+        return file_id
+
+    def _look_later(self, row: OutboxRow, place: _Place, file_id: str) -> None:
+        """Slack took the file and does not show it yet: look again apart from the thread, so that nothing waits for it."""
+        now = self._services.clock.now()
+        payload = {**row.payload, "file_id": file_id, "channel": place.channel, "thread_ts": place.thread_ts}
+        with self._services.store.write() as tx:
+            due = now + timedelta(seconds=_BACKOFF_S[0])
+            tx.enqueue(OutboxKind.FILE, payload, incident=None, at=now, not_before=due)
+
+    def _look_for_share(self, row: OutboxRow, place: _Place, file_id: str, title: str) -> str:
+        if not self._files.shared(file_id, place.channel):
+            if row.attempts + 1 < SHARE_TRIES:
+                raise SlackOutcomeUnclear(f"{file_id} is not shared yet", error="not_shared")
+            self._post(row, place, render.not_shared(title))
         return file_id
 
     def _sent_before(self, row: OutboxRow, place: _Place) -> str | None:

@@ -72,8 +72,8 @@ def record_taken(
         log_name=log.name,
     )
     entry = tx.append(incident.id, attempt, actor=asker.actor, at=now, artifacts=(log.sha256,))
-    _attach(tx, incident.id, log, attempt, now)
     score_against_previous(tx, services, incident.id, now=now)
+    _attach(tx, incident.id, log, attempt, now)
     advance_phase(tx, services, incident.id, now=now)
     ask_next(tx, services, incident.id, now=now)
     return entry.seq
