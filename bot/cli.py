@@ -97,11 +97,18 @@ def export(
 ) -> None:
     """Export an incident's evidence bundle; `baseline verify` checks it without the bot."""
     with _services() as services:
-        from bot.flows.export_bundle import bundle_bytes
+        from bot.flows.bundle_material import build, collect
+        from bot.flows.showing import known
 
         path = output or Path(f"{incident}.zip")
-        data = bundle_bytes(services, incident)
-        path.write_bytes(data)
+        with services.store.read() as reading:
+            case = known(reading, incident).case
+            entries, metas = collect(reading, incident)
+        data = build(services, case, entries, metas, now=services.clock.now())
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise InvalidSettings(f"{path}: {error.strerror}") from error
         print(f"{path}: {len(data)} bytes; check it with `baseline verify {path}`")
 
 

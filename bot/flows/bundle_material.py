@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from playbooks.evidence import bundle, chain
 from playbooks.evidence.canonical import canonical_bytes
+from playbooks.evidence.entries import BundleExported
 from playbooks.guiding.report_page import first_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from bot.flows.services import Services
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from playbooks.guiding.case import Case
 
 _MOST_ARTIFACT_BYTES = 200_000_000
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def collect(reading: Reading, incident_id: str) -> tuple[list[Entry], dict[str, ArtifactMeta]]:
     """Return the record and what is known of the files it names."""
     entries = list(reading.entries(incident_id))
-    named = sorted({sha for entry in entries for sha in entry.artifacts})
-    return entries, {sha: meta for sha in named if (meta := reading.artifact(sha)) is not None}
+    return entries, {sha: meta for sha in sorted(_named(entries)) if (meta := reading.artifact(sha)) is not None}
 
 
 def build(
@@ -39,19 +40,22 @@ def build(
     record = [chain.LedgerEntry(**_fields(entry)) for entry in entries]
     ledger = b"".join(chain.dump_line(entry) + b"\n" for entry in record)
     files: dict[str, bytes] = dict(_parts(case))
-    wanted = {sha for entry in record if entry.kind != "bundle:exported" for sha in entry.artifacts}
+    wanted = {*metas, *(sha for entry in record if entry.kind != BundleExported.KIND for sha in entry.artifacts)}
     missing = []
     total = 0
     for sha in sorted(wanted):
         meta = metas.get(sha)
-        if meta is None or not meta.stored or total + meta.size_bytes > _MOST_ARTIFACT_BYTES:
+        there = meta is not None and services.artifacts.has(sha)
+        if meta is None or not there or total + meta.size_bytes > _MOST_ARTIFACT_BYTES:
             missing.append(sha)
             continue
         total += meta.size_bytes
         files[f"artifacts/{sha}-{_plain_name(meta.name)}"] = services.artifacts.get(sha)
     return bundle.build(
         incident=case.incident,
-        page=first_page(case, head_hash=record[-1].hash, exported_at=now),
+        page=first_page(
+            case, head_hash=chain.head_hash(case.incident, record[-1].seq, record[-1].hash), exported_at=now
+        ),
         ledger=ledger,
         files=files,
         key=services.signing_key,
@@ -94,3 +98,26 @@ def _fields(entry: Entry) -> dict[str, Any]:
 
 def _plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80].strip("._") or "file"
+
+
+def _named(entries: list[Entry]) -> set[str]:
+    """Return the digests that entries name, in their list of files or anywhere in what they say; no earlier bundle."""
+    found: set[str] = set()
+    for entry in entries:
+        if entry.kind != BundleExported.KIND:
+            found |= {*entry.artifacts, *_digests(entry.payload)}
+    return found
+
+
+def _digests(value: Any) -> Iterator[str]:
+    match value:
+        case str() if _DIGEST.fullmatch(value):
+            yield value
+        case dict():
+            for inner in value.values():
+                yield from _digests(inner)
+        case list():
+            for inner in value:
+                yield from _digests(inner)
+        case _:
+            return

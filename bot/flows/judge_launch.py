@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playbooks.judging.baseline_diff import diff
-from playbooks.judging.first_failure import analyse, analyse_text
 from pydantic import ValidationError
 
 from bot.blocks.notices import notice
@@ -22,7 +20,9 @@ from bot.flows.take_log import lines_of
 from bot.ports import OutboxKind
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import AttemptRecorded, HeldEnded, Payload
+from playbooks.judging.baseline_diff import diff
 from playbooks.judging.finding import Finding
+from playbooks.judging.first_failure import analyse, analyse_text
 from playbooks.messages import JobReport, LaunchFacts, LaunchParams
 from playbooks.vocabulary import ErrorClass, Outcome
 

@@ -22,6 +22,7 @@ from bot.errors import InvalidSettings
 from bot.flows.person_tokens import user_of_token
 from bot.ports import OutboxKind, OutboxState
 from bot.settings import read_settings
+from playbooks.evidence.bundle import verify
 from playbooks.evidence.entries import IncidentOpened
 from playbooks.evidence.signing import PublicKey, SigningKey
 from playbooks.messages import NodeHello
@@ -112,8 +113,17 @@ def test_a_thread_is_rebuilt_from_the_store(services: Any) -> None:
     assert [row.kind for row in rows][-2:] == [OutboxKind.PARENT, OutboxKind.EVIDENCE]
 
 
-def test_an_unknown_incident_is_wrong_use() -> None:
-    result = run("repost", "INC-9999")
+def test_an_exported_bundle_can_be_verified(services: Any, home: Path) -> None:
+    incident = an_incident(services)
+    result = run("export", incident, "-o", "case.zip")
+    assert result.exit_code == 0
+    verdict = verify((home / "case.zip").read_bytes(), key=services.signing_key.public)
+    assert (verdict.incident, verdict.problems) == (incident, ())
+
+
+@pytest.mark.parametrize("command", ["repost", "export"])
+def test_an_unknown_incident_is_wrong_use(command: str) -> None:
+    result = run(command, "INC-9999")
     assert result.exit_code == 2
     assert "no incident INC-9999" in result.output
 
