@@ -50,15 +50,14 @@ def load_catalogue() -> Catalogue:
 
 @cache
 def load_boundaries() -> Boundaries:
-    """Return the newest boundary data that ships with the package.
+    """Return the boundary data that ships with the package: a model's, the driver vendor's, the engine's options.
 
     Raises:
         InvalidDefinition: a definition breaks its form; the message holds file and place.
     """
     from playbooks.judging.boundary import parse_boundaries
 
-    found = (parse_boundaries(text, name) for name, text in _texts(_definitions() / "boundaries"))
-    return max(found, key=lambda boundaries: boundaries.checked_on)
+    return parse_boundaries(dict(_texts(_definitions() / "boundaries")))
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import Any
 
 from playbooks.errors import InvalidCommand, SecondVariable
 from playbooks.judging.baseline import Baseline, Change, ContainerOptions, ImageRef, Interpreter, ModelFiles
-from playbooks.judging.option_words import Option, normalised, options_of
+from playbooks.judging.option_words import REPEATED, Option, normalised, options_of
 
 _ARGUMENT, _ENV, _MOUNT, _CONTAINER = "argument ", "environment ", "mount ", "container "
 
@@ -115,13 +115,17 @@ def _arguments(a: tuple[str, ...], b: tuple[str, ...]) -> Iterator[Variable]:
 def _by_name(argv: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for option in options_of(argv):
-        found[option.name or "model"] = option.shown if option.shown is not None else "on"
+        name = "model" if option.name in {"", "--model"} else option.name
+        shown = option.shown if option.shown is not None else "on"
+        found[name] = f"{found[name]} {shown}" if name in found and name in REPEATED else shown
     return found
 
 
 def _with_option(argv: tuple[str, ...], name: str, value: str | None) -> tuple[str, ...]:
-    wanted = "" if name == "model" else name
-    rest = tuple(o for o in options_of(argv) if o.name not in {wanted, f"--no-{name[2:]}"})
+    options = options_of(argv)
+    by_option = any(option.name == "--model" for option in options)
+    wanted = ("--model" if by_option else "") if name == "model" else name
+    rest = tuple(option for option in options if option.name not in {wanted, f"--no-{name[2:]}"})
     if value is None:
         return normalised(rest)
     if value == "off":

@@ -1,56 +1,35 @@
 """May this host's loaded driver run this image's CUDA? And which official boundary is not kept (R2)?
 
-The driver verdict has four values, each with a rule id and its grounds; boundary problems outrank memory.
+The driver verdict has four values, each with a rule id and its grounds; boundary problems outrank memory. Python holds
+how to compare; what to compare with is dated data in `definitions/boundaries/`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Protocol
 
-from playbooks.judging.boundary_data import Boundaries, parse_boundaries
+from playbooks.judging import boundary_findings
+from playbooks.judging.boundary_data import Boundaries, ImageClass, parse_boundaries
+from playbooks.judging.boundary_facts import BoundaryFinding, DriverFacts, numbers
 from playbooks.reading.fields import Facts, value_of, values_of
 from playbooks.vocabulary import DriverVerdict
 
-__all__ = ["Boundaries", "BoundaryFinding", "BoundaryVerdict", "DriverFacts", "facts_from", "judge", "parse_boundaries"]
+__all__ = [
+    "Boundaries",
+    "BoundaryFinding",
+    "BoundaryVerdict",
+    "DriverFacts",
+    "ImageClass",
+    "facts_from",
+    "judge",
+    "parse_boundaries",
+]
 
-_VERSION = re.compile(r"\d+(?:\.\d+)*")
-_BRANCH_BUILD = re.compile(r"^0\.1\.dev\d+")
-_RELEASE = re.compile(r"^(\d+)\.(\d+)\.(\d+)")
-
-
-@dataclass(frozen=True, slots=True)
-class DriverFacts:
-    """What the verdict rests on; None = not read."""
-
-    loaded: str | None = None
-    on_disk: str | None = None
-    cuda_image: str | None = None
-    """CUDA that the engine's torch is built for, else the image's own word."""
-    cpu_build: bool = False
-    image_reference: str | None = None
-    image_digest: str | None = None
-    gpu_names: tuple[str, ...] = ()
-    gpu_count: int | None = None
-    compute_capabilities: tuple[str, ...] = ()
-    compat_path: str | None = None
-    compat_enabled: bool = False
-    vllm_version: str | None = None
-    cuda_init: int | None = None
-    image_created: str | None = None
-    container_read: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BoundaryFinding:
-    """A boundary that is not kept, or worth knowing: id, text, `blocking` or `note`."""
-
-    id: str
-    text: str
-    severity: str
+_YES = frozenset({"1", "true", "yes", "on"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +42,7 @@ class BoundaryVerdict:
     findings: tuple[BoundaryFinding, ...]
     snapshot: str
     age_days: int
+    image_class: ImageClass = ImageClass.UNKNOWN
 
 
 class TwoSides(Protocol):
@@ -78,27 +58,50 @@ def facts_from(fingerprint: TwoSides) -> DriverFacts:
     """Take the facts of the verdict out of a fingerprint."""
     host: Facts = fingerprint.host
     inside: Facts = fingerprint.container
+
+    def variable(name: str) -> str | None:
+        found = (
+            value_of(inside, f"env.{name}")
+            or value_of(inside, f"container.env.{name}")
+            or value_of(inside, f"image.env.{name}")
+        )
+        return None if found is None else str(found)
+
     torch_version = str(value_of(inside, "torch.version") or value_of(inside, "package.torch") or "")
-    vllm_metadata = str(value_of(inside, "vllm.metadata_version") or "")
+    vllm = next(
+        (str(v) for n in ("vllm.version", "vllm.metadata_version", "package.vllm") if (v := value_of(inside, n))), None
+    )
+    metadata = str(value_of(inside, "vllm.metadata_version") or "")
+    read_cuda, told_cuda = _cuda(inside, torch_version)
+    count = value_of(inside, "nvml.count")
+    memory = [total for total in values_of(host, "gpu", "memory_total_bytes") if isinstance(total, int)]
+    loaded = value_of(host, "driver.loaded") or value_of(inside, "driver.loaded")
     init = value_of(inside, "cuda.init")
-    count = value_of(inside, "nvml.count") if inside else None
     return DriverFacts(
-        loaded=value_of(host, "driver.loaded"),
+        loaded=None if loaded is None else str(loaded),
         on_disk=value_of(host, "driver.on_disk"),
-        cuda_image=_cuda_of(inside, torch_version),
-        cpu_build="+cpu" in torch_version or "cpu" in vllm_metadata,
+        cuda_image=read_cuda or told_cuda,
+        cuda_was_read=read_cuda is not None,
+        cpu_build="+cpu" in torch_version or "cpu" in metadata or "cpu" in (vllm or ""),
         image_reference=value_of(inside, "image.reference") or value_of(inside, "container.image_reference"),
         image_digest=value_of(inside, "image.digest"),
+        image_known=value_of(inside, "image.id") is not None or value_of(inside, "container.image_id") is not None,
         gpu_names=tuple(str(name) for name in values_of(host, "gpu", "name")),
         gpu_count=count if isinstance(count, int) else value_of(host, "nvml.count"),
-        compute_capabilities=tuple(str(cc) for cc in values_of(host, "gpu", "compute_capability")),
+        gpu_memory_bytes=sum(memory) if memory else None,
+        compute_capabilities=tuple(str(found) for found in values_of(host, "gpu", "compute_capability")),
         compat_path=value_of(inside, "cuda.compat_path"),
-        compat_enabled=str(value_of(inside, "env.VLLM_ENABLE_CUDA_COMPATIBILITY") or value_of(inside, "container.env.VLLM_ENABLE_CUDA_COMPATIBILITY") or "") in {"1", "true", "True"},
-        vllm_version=value_of(inside, "vllm.version") or value_of(inside, "vllm.metadata_version") or value_of(inside, "package.vllm"),
+        compat_enabled=(variable("VLLM_ENABLE_CUDA_COMPATIBILITY") or "").lower() in _YES,
+        compat_in_use=value_of(inside, "cuda.compat_in_use"),
+        vllm_version=vllm,
         cuda_init=init if isinstance(init, int) else None,
-        image_created=value_of(inside, "image.created"),
-        container_read=bool(inside),
+        require_disabled=variable("NVIDIA_DISABLE_REQUIRE") or value_of(inside, "image.disable_require"),
+        container_read=any(name.split(".")[0] in _INSIDE for name in inside if value_of(inside, name) is not None),
     )  # fmt: skip
+
+
+_INSIDE = frozenset({"python", "torch", "vllm", "cuda", "package"})
+"""Groups of fields that only a probe inside the container can read; an inspection cannot."""
 
 
 def judge(facts: DriverFacts, boundaries: Boundaries, today: date) -> BoundaryVerdict:
@@ -106,181 +109,115 @@ def judge(facts: DriverFacts, boundaries: Boundaries, today: date) -> BoundaryVe
 
     supported    the loaded driver reaches the floor of the image's CUDA
     compat_only  below the floor, a data-center GPU, and the image carries compatibility libraries
-    blocked      below the floor otherwise, or no driver is loaded
+    blocked      below the floor otherwise, or no driver is loaded though GPUs were asked for
     unknown      something that the verdict rests on was not read, or this is no place for GPUs
     """
     verdict, rule, grounds = _driver(facts, boundaries)
+    image = boundary_findings.image_class(facts, boundaries)
     age = boundaries.age_days(today)
+    limit = boundary_findings.age(age, boundaries)
     return BoundaryVerdict(
         verdict=verdict,
         rule=rule,
         grounds=grounds,
-        findings=tuple(_findings(facts, boundaries)),
+        findings=(*boundary_findings.findings(facts, boundaries, image), *limit),
         snapshot=f"{boundaries.id}, checked {boundaries.checked_on.isoformat()}",
         age_days=age,
+        image_class=image,
     )
 
 
-def _driver(facts: DriverFacts, boundaries: Boundaries) -> tuple[DriverVerdict, str, tuple[str, ...]]:
+Grounds = tuple[DriverVerdict, str, tuple[str, ...]]
+
+
+def _driver(facts: DriverFacts, boundaries: Boundaries) -> Grounds:
     if facts.cpu_build:
-        return (
+        return _said(
             DriverVerdict.UNKNOWN,
             "B-05",
-            ("The engine is a CPU build: it uses no driver, and nothing here is evidence about GPUs.",),
+            "The engine is a CPU build: it uses no driver, and nothing here is evidence about GPUs.",
+        )
+    if facts.loaded is None and not facts.gpu_names and not facts.gpu_count:
+        return _said(
+            DriverVerdict.UNKNOWN, "B-03", "No NVIDIA driver is loaded and no GPU was seen: this place cannot say."
         )
     if facts.cuda_image is None:
         why = (
-            "The CUDA that the engine is built for was not read inside the container"
-            if facts.loaded
-            else "Neither a loaded driver nor the engine's CUDA was read"
+            "inside the container"
+            if facts.container_read
+            else "because no container, image or interpreter was looked into"
         )
-        return DriverVerdict.UNKNOWN, "B-04", (f"{why}; host packages are no substitute.",)
-    floor = boundaries.cuda.floors.get(facts.cuda_image.split(".")[0])
+        return _said(
+            DriverVerdict.UNKNOWN,
+            "B-04",
+            f"The CUDA that the engine is built for was not read {why}; host packages are no substitute.",
+        )
+    row = boundaries.driver.major(facts.cuda_image)
     if facts.loaded is None:
-        if facts.gpu_count is None and not facts.gpu_names:
-            return (
-                DriverVerdict.UNKNOWN,
-                "B-03",
-                ("No NVIDIA driver is loaded and no GPU was seen: this place cannot say.",),
-            )
-        return DriverVerdict.BLOCKED, "B-02", (f"No driver is loaded; CUDA {facts.cuda_image} needs one.",)
-    if floor is None:
-        return DriverVerdict.UNKNOWN, "B-06", (f"The snapshot has no driver floor for CUDA {facts.cuda_image}.",)
-    branch = (
-        boundaries.model.min_driver_branch
-        if facts.cuda_image.split(".")[0] == (boundaries.model.cuda_build or "").split(".")[0]
-        else None
-    )
-    demanded = max(_numbers(floor), (branch or 0,))
-    said = f"Loaded driver {facts.loaded}; CUDA {facts.cuda_image} of the image needs {floor} or newer"
-    source = f"Source: {boundaries.cuda.source}"
-    if _numbers(facts.loaded) >= demanded:
-        return DriverVerdict.SUPPORTED, "B-01", (f"{said}.", *_toolchain(facts, boundaries), source)
-    if facts.compat_path and _is_data_center(facts, boundaries):
-        enabled = "switched on" if facts.compat_enabled else "not switched on"
-        return (
-            DriverVerdict.COMPAT_ONLY,
-            "B-07",
-            (
-                f"{said}.",
-                f"The image carries compatibility libraries ({enabled}); that is no path of the official recipe.",
-                source,
-            ),
+        return _said(DriverVerdict.BLOCKED, "B-08", f"No driver is loaded; CUDA {facts.cuda_image} needs one.")
+    if row is None:
+        return _said(DriverVerdict.UNKNOWN, "B-06", f"The snapshot has no driver floor for CUDA {facts.cuda_image}.")
+    floor, source = _floor(facts.cuda_image, row.floor, row.source, boundaries)
+    said = f"Loaded driver {facts.loaded}; CUDA {facts.cuda_image} of the image needs {floor} or newer."
+    if numbers(facts.loaded) >= numbers(floor):
+        return DriverVerdict.SUPPORTED, "B-01", (said, *_caveats(facts, boundaries), f"Source: {source}.")
+    below = (said, "Lowering context or concurrency does not help.", f"Source: {source}.")
+    kinds = [boundaries.driver.kind(name) for name in facts.gpu_names]
+    if facts.compat_path is None:
+        return DriverVerdict.BLOCKED, "B-02", below
+    if kinds and all(kind is not None and kind.data_center for kind in kinds):
+        state = "switched on" if facts.compat_enabled or facts.compat_in_use else "not switched on"
+        path = f"The image carries compatibility libraries ({facts.compat_path}, {state}); that is no path of the official recipe, so record it as a deviation."
+        return DriverVerdict.COMPAT_ONLY, "B-07", (said, path, f"Source: {source}.")
+    if not kinds:
+        unsure = (
+            "The image carries compatibility libraries, but the GPUs were not read: only data-center GPUs may use them."
         )
-    return DriverVerdict.BLOCKED, "B-02", (f"{said}.", "Lowering context or concurrency does not help.", source)
+        return DriverVerdict.UNKNOWN, "B-09", (said, unsure, f"Source: {source}.")
+    named = next(
+        name for name, kind in zip(facts.gpu_names, kinds, strict=True) if kind is None or not kind.data_center
+    )
+    refused = f"Compatibility libraries do not run on {named}: error 804 would follow."
+    return DriverVerdict.BLOCKED, "B-10", (said, refused, f"Source: {source}.")
 
 
-def _toolchain(facts: DriverFacts, boundaries: Boundaries) -> tuple[str, ...]:
-    """Necessary is not sufficient: PTX of a newer toolkit needs that toolkit's own driver."""
-    own = boundaries.cuda.toolkits.get(facts.cuda_image or "")
-    if own is None or facts.loaded is None or _numbers(facts.loaded) >= _numbers(own):
-        return ()
+def _said(verdict: DriverVerdict, rule: str, ground: str) -> Grounds:
+    return verdict, rule, (ground,)
+
+
+def _floor(cuda: str, floor: str, source: str, boundaries: Boundaries) -> tuple[str, str]:
+    """Return the higher of the vendor's floor and the recipe's branch, when the recipe speaks of this CUDA major."""
+    build, branch = boundaries.model.cuda_build, boundaries.model.min_driver_branch
+    if build is None or branch is None or build.value.split(".")[0] != cuda.split(".", maxsplit=1)[0]:
+        return floor, source
     return (
-        f"Necessary, not sufficient: kernels compiled at run time by CUDA {facts.cuda_image} may need driver {own} (error 222).",
+        (str(branch.value), branch.source)
+        if (branch.value,) > numbers(floor)
+        else (floor, f"{source}; {branch.source}")
     )
 
 
-def _findings(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
-    if facts.on_disk and facts.loaded and facts.on_disk != facts.loaded:
-        yield BoundaryFinding(
-            "loaded-is-not-on-disk",
-            f"Driver {facts.loaded} is loaded, {facts.on_disk} lies on disk: the package record is no proof.",
-            "note",
-        )
-    if facts.loaded and facts.cuda_image:
-        ended = next((b for b in boundaries.driver_branches if b.branch == _numbers(facts.loaded)[0] and b.over), None)
-        if ended is not None:
-            yield BoundaryFinding(
-                "branch-over",
-                f"Driver branch {ended.branch} is at its end of life{f' ({ended.end})' if ended.end else ''}.",
-                "note",
-            )
-    yield from _vllm(facts, boundaries)
-    yield from _hardware(facts, boundaries)
-    if facts.container_read and not facts.cpu_build and facts.image_reference and facts.image_digest is None:
-        yield BoundaryFinding(
-            "no-digest",
-            f"{facts.image_reference} has no repository digest: built or loaded locally, so its inner CUDA build was read, not assumed.",
-            "note",
-        )
-    yield from _notes(facts, boundaries)
+def _caveats(facts: DriverFacts, boundaries: Boundaries) -> tuple[str, ...]:
+    """Necessary is not sufficient: PTX of a newer toolkit needs that toolkit's own driver."""
+    compilers = [facts.cuda_image, boundary_findings.compiler_cuda(facts, boundaries)]
+    for cuda in sorted({found for found in compilers if found}, key=numbers, reverse=True):
+        own = boundaries.driver.toolkit(cuda)
+        if own is not None and facts.loaded is not None and numbers(facts.loaded) < numbers(own.driver):
+            text = f"Necessary, not sufficient: kernels compiled at run time by CUDA {own.cuda} may need driver {own.driver}"
+            return (f"{text} (error 222, the provided PTX was compiled with an unsupported toolchain).",)
+    return ()
 
 
-def _notes(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
-    for note in boundaries.model.notes:
-        if note.id == "no-cu129-tag" and not (facts.cuda_image or "").startswith("12"):
-            continue
-        if note.id == "stale-tag" and "kimi-k3" not in (facts.image_reference or ""):
-            continue
-        if note.id == "floor-is-no-promise" and not facts.gpu_names:
-            continue
-        yield BoundaryFinding(note.id, f"{note.text} ({note.source}, checked {note.checked_on.isoformat()})", "note")
-
-
-def _hardware(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
-    if not facts.gpu_names or facts.cpu_build:
-        return
-    model = boundaries.model
-    kind = _kind(facts.gpu_names[0], boundaries)
-    needed = model.hardware.min_gpus.get(kind or "")
-    if needed and facts.gpu_count is not None and facts.gpu_count < needed:
-        yield BoundaryFinding(
-            "hardware-floor",
-            f"The recipe needs {needed} × {kind}; {facts.gpu_count} are visible here. A floor is a precondition, no promise of capacity.",
-            "blocking",
-        )
-    lowest = model.hardware.min_compute_capability
-    low = [cc for cc in facts.compute_capabilities if lowest and _numbers(cc) < _numbers(lowest)]
-    if low:
-        yield BoundaryFinding(
-            "architecture", f"Compute capability {low[0]} is below {lowest}: no kernels for this model.", "blocking"
-        )
-
-
-def _vllm(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFinding]:
-    version, lowest = facts.vllm_version, boundaries.model.min_vllm
-    if version is None or lowest is None:
-        return
-    if _BRANCH_BUILD.match(version):
-        # the official image reports 0.1.dev…: comparing that as a number would refuse it
-        yield BoundaryFinding(
-            "branch-build", f"vLLM {version} is a branch build: judged by image and digest, not by its number.", "note"
-        )
-        return
-    if not _RELEASE.match(version):
-        yield BoundaryFinding(
-            "self-built",
-            f"vLLM {version} is no release number: a self-built engine, to be judged by its source.",
-            "note",
-        )
-        return
-    if _numbers(version)[:3] < _numbers(lowest)[:3]:
-        yield BoundaryFinding(
-            "vllm-below-minimum",
-            f"vLLM {version} is below {lowest}, the recipe's minimum for {boundaries.model.ids[0]}.",
-            "blocking",
-        )
-
-
-def _cuda_of(inside: Facts, torch_version: str) -> str | None:
+def _cuda(inside: Facts, torch_version: str) -> tuple[str | None, str | None]:
+    """Return the CUDA that was read from torch, and the one that the image only tells of itself."""
     found = value_of(inside, "torch.cuda")
     if found:
-        return str(found)
-    if match := re.search(r"\+cu(\d{2})(\d)", torch_version):
-        return f"{int(match[1])}.{match[2]}"
-    image = value_of(inside, "image.env.CUDA_VERSION") or value_of(inside, "cuda.version_file")
-    return ".".join(str(image).split(".")[:2]) if image else None
-
-
-def _is_data_center(facts: DriverFacts, boundaries: Boundaries) -> bool:
-    return bool(facts.gpu_names) and all(_kind(name, boundaries) is not None for name in facts.gpu_names)
-
-
-def _kind(name: str, boundaries: Boundaries) -> str | None:
-    words = set(re.findall(r"[A-Z]+\d+[A-Z]*", name.upper()))
-    return next((gpu for gpu in sorted(boundaries.data_center_gpus, key=len, reverse=True) if gpu in words), None)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    match = _VERSION.search(version)
-    return tuple(int(part) for part in match[0].split(".")) if match else (0,)
+        return str(found), None
+    if match := re.search(r"\+cu(\d{2})(\d)\b", torch_version):
+        return f"{int(match[1])}.{match[2]}", None
+    told = (
+        value_of(inside, "cuda.version_file")
+        or value_of(inside, "image.env.CUDA_VERSION")
+        or value_of(inside, "container.env.CUDA_VERSION")
+    )
+    return None, ".".join(str(told).split(".")[:2]) if told else None
