@@ -70,6 +70,7 @@ def write_policy(data: Path, *, lab: Path, engine: Engine | None) -> Path:
     models.mkdir(parents=True, exist_ok=True)
     folders = [one for one in (lab / "models", models) if one.is_dir()]
     path = data / "sandbox" / "node-policy.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         _POLICY.format(
             engines='"process"' if engine else "",
