@@ -22,8 +22,31 @@ _ALWAYS = frozenset(
         "authorization",
         "cookie",
     }
-    | {"privatekey", "bearer", "passwort", "authtoken", "accesstoken"}
+    | {"privatekey", "bearer", "passwort", "authtoken", "accesstoken", "jwt", "secretkey", "accesskey"}
 )
+_TUNING_BEFORE_TOKEN = frozenset(
+    {
+        "eos",
+        "bos",
+        "pad",
+        "unk",
+        "cls",
+        "sep",
+        "mask",
+        "eot",
+        "eom",
+        "eod",
+        "image",
+        "video",
+        "audio",
+        "vision",
+        "think",
+    }
+    | {"special", "stop", "start", "end", "begin", "next", "last", "first", "per", "single", "new", "draft", "bonus"}
+    | {"output", "prompt", "input", "generated", "sampled", "each", "one", "multi", "dummy", "placeholder", "call"}
+    | {"reasoning", "section", "added", "top", "target", "accepted", "rejected"}
+)
+"""Words that make a token one of the model's, not one of the door: `eos_token`, `prompt_token`."""
 _TUNING_AFTER_TOKEN = frozenset(
     {
         "threshold",
@@ -92,9 +115,11 @@ def is_secret_name(name: str) -> bool:
         return True
     for position, word in enumerate(words):
         following = words[position + 1] if position + 1 < len(words) else ""
-        if word == "token" and following not in _TUNING_AFTER_TOKEN:
-            return True
         before = words[position - 1] if position else ""
+        if word == "token" and following not in _TUNING_AFTER_TOKEN and before not in _TUNING_BEFORE_TOKEN:
+            return True
         if word == "key" and before and before not in _KEYS_THAT_ARE_NO_SECRET and following in {"", "id", "file"}:
             return following != "file"
+        if word == "keys" and before in {"api", "access", "secret", "private", "auth", "signing"}:
+            return True
     return words[-1] in {"pass", "pwd"} and len(words) > 1

@@ -1,0 +1,303 @@
+"""Secrets leave text, environments, arguments and JSON before anything is hashed; ordinary logs stay as they are."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playbooks.evidence.redaction import (
+    MARK,
+    LineRedactor,
+    redact_argv,
+    redact_env,
+    redact_json,
+    redact_stream,
+    redact_text,
+)
+
+LOGS = Path(__file__).parent.parent / "logs"
+# Put together at run time, so that no scanner takes this file for a leak.
+HF = "hf" + "_aBcDeFgHiJkLmNoPqRsTuVwXyZ012345"
+HF_LETTERS = "hf" + "_aBcDeFgHiJkLmNoPqRsTuVwXyZabcdefgh"
+SK = "sk" + "-proj-0123456789abcdefABCDEF"
+XOXB = "xox" + "b-1234567890-0987654321-AbCdEfGhIjKl"
+XAPP = "xapp" + "-1-A0123456789-9876543210-0a1b2c3d4e5f"
+AKIA = "AKIA" + "IOSFODNN7EXAMPLE"
+AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEY"
+JWT = "eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0" + ".dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
+GH = "gh" + "p_0123456789abcdefghijABCDEFGHIJ0123"
+BASIC = base64.b64encode(b"alice:s3cr3t-pass").decode()
+PEM_BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{PEM_BODY}\n{PEM_BODY}\nMzEfYyjiWA4R4w==\n-----END PRIVATE KEY-----\n"
+HOOK = "https://hooks.slack.com/services/" + "T00000000/B00000000/XXXXyyyyZZZZ0000aaaa"
+
+TAKEN = [
+    pytest.param(f"HF_TOKEN={HF}", HF, id="Hugging Face token in an assignment"),
+    pytest.param(f"using {HF} now", HF, id="Hugging Face token by its shape"),
+    pytest.param(f"using {HF_LETTERS} now", HF_LETTERS, id="Hugging Face token of letters only"),
+    pytest.param("export HF_TOKEN='hunter two'", "hunter two", id="quoted value with a space"),
+    pytest.param("HUGGING_FACE_HUB_TOKEN=plainword", "plainword", id="hub token that has no shape"),
+    pytest.param("docker run -e VLLM_API_KEY=letmein vllm", "letmein", id="docker -e"),
+    pytest.param("docker run --env=VLLM_API_KEY=letmein vllm", "letmein", id="docker --env="),
+    pytest.param(f"OPENAI_API_KEY: {SK}", SK, id="OpenAI key in YAML"),
+    pytest.param(f"key was {SK}.", SK, id="OpenAI key by its shape"),
+    pytest.param("vllm serve m --api-key letmein --port 8000", "letmein", id="flag and value"),
+    pytest.param("vllm serve m --api-key=letmein", "letmein", id="flag with an equals sign"),
+    pytest.param('vllm serve m --api-key "two words"', "two words", id="flag and quoted value"),
+    pytest.param("['vllm', 'serve', '--api-key', 'letmein']", "letmein", id="printed Python argument list"),
+    pytest.param('["--hf-token", "letmein"]', "letmein", id="JSON argument list"),
+    pytest.param("--hf-token letmein", "letmein", id="hf token flag"),
+    pytest.param('{"hf_token": "letmein"}', "letmein", id="JSON key"),
+    pytest.param('{"hf_token":"let me in"}', "let me in", id="JSON key without a space"),
+    pytest.param("{'hf_token': 'letmein'}", "letmein", id="printed Python dict"),
+    pytest.param(r"--config '{\"hf_token\": \"letmein1\"}'", "letmein1", id="escaped JSON in an argument"),
+    pytest.param("non-default args: {'api_key': ['letmein', 'other']}", "letmein", id="list of keys in vLLM's own line"),
+    pytest.param("Namespace(api_key='letmein', port=8000)", "letmein", id="printed namespace"),
+    pytest.param("Authorization: Bearer abcdefgh", "abcdefgh", id="bearer header"),
+    pytest.param("authorization: bearer abcdefgh", "abcdefgh", id="bearer header in lower case"),
+    pytest.param("curl -H 'Authorization: Bearer letmein' http://x/v1", "letmein", id="bearer header of curl"),
+    pytest.param('"authorization": "Bearer letmein"', "letmein", id="bearer header in JSON"),
+    pytest.param("b'authorization', b'Bearer letmein1'", "letmein1", id="raw header pair"),
+    pytest.param("Proxy-Authorization: Basic " + BASIC, BASIC, id="proxy header"),
+    pytest.param("Authorization: letmein", "letmein", id="header without a scheme"),
+    pytest.param(
+        f"Authorization: AWS4-HMAC-SHA256 Credential={AKIA}/20261201, Signature=fe5f80", "fe5f80", id="AWS header"
+    ),
+    pytest.param(f"sent Basic {BASIC} along", BASIC, id="basic credentials by their shape"),
+    pytest.param(f"got bearer {GH[4:]}", GH[4:], id="bearer without a header"),
+    pytest.param("X-Api-Key: letmein", "letmein", id="API key header"),
+    pytest.param("Cookie: session=abc; theme=dark", "abc; theme", id="cookie header"),
+    pytest.param("Set-Cookie: sid=abc123; HttpOnly", "abc123", id="set-cookie header"),
+    pytest.param(f"SLACK_BOT_TOKEN={XOXB}", XOXB, id="Slack bot token"),
+    pytest.param(f"connecting with {XAPP}", XAPP, id="Slack app token by its shape"),
+    pytest.param(f"post to {HOOK}", "XXXXyyyyZZZZ0000aaaa", id="Slack webhook"),
+    pytest.param("SLACK_SIGNING_SECRET=8f742231b10e8888abcd99yyyzzz85a5", "8f742231", id="Slack signing secret"),
+    pytest.param(f"aws_access_key_id = {AKIA}", AKIA, id="AWS key id"),
+    pytest.param(f"found {AKIA} in env", AKIA, id="AWS key id by its shape"),
+    pytest.param(f"aws_secret_access_key={AWS_SECRET}", AWS_SECRET, id="AWS secret key"),
+    pytest.param(f"S3_SECRET_ACCESS_KEY: '{AWS_SECRET}'", AWS_SECRET, id="S3 secret key in YAML"),
+    pytest.param("S3_ACCESS_KEY_ID=minioadmin", "minioadmin", id="S3 key id that has no shape"),
+    pytest.param("https://b.s3.amazonaws.com/w?X-Amz-Signature=0f1e2d3c&x=1", "0f1e2d3c", id="presigned URL"),
+    pytest.param("https://cdn/x?Policy=eyAiU3RhdGVt&Signature=abcd~efg&Key-Pair-Id=K24J24Z", "abcd~efg", id="CDN URL"),
+    pytest.param("GET /files?access_token=letmein HTTP/1.1", "letmein", id="token in a query"),
+    pytest.param("redis://:p4ss@cache:6379/0", "p4ss", id="redis URL with a password"),
+    pytest.param("rediss://user:p@ss@cache:6379/0", "p@ss", id="redis URL with an at sign in the password"),
+    pytest.param("postgresql+psycopg://app:pw@db/app", "app:pw", id="database URL"),
+    pytest.param("HTTPS_PROXY=http://joe:pw1@proxy:3128", "joe:pw1", id="proxy URL"),
+    pytest.param(f"git clone https://{GH}@github.com/x/y", GH, id="token as user name of a URL"),
+    pytest.param("amqp://guest:guest@mq//", "guest:guest", id="broker URL"),
+    pytest.param(f"remote: {GH}", GH, id="GitHub token by its shape"),
+    pytest.param("glpat" + "-0123456789abcdefXYZ", "0123456789abcdefXYZ", id="GitLab token"),
+    pytest.param("NGC " + "nvapi" + "-0123456789abcdefXYZ_", "0123456789abcdefXYZ_", id="NVIDIA key"),
+    pytest.param("AIza" + "SyA0123456789abcdefghijklmnopqrstuv", "SyA0123456789", id="Google key"),
+    pytest.param(f"id {JWT} end", JWT, id="JSON web token"),
+    pytest.param("password=hunter2", "hunter2", id="password"),
+    pytest.param("db_password: 12345678", "12345678", id="password of digits"),
+    pytest.param("POSTGRES_PASSWORD=x", "=x", id="password of one letter"),
+    pytest.param("MYSQL_PWD=abc123", "abc123", id="pwd"),
+    pytest.param("SSH_KEY_PASSPHRASE=correct", "correct", id="passphrase"),
+    pytest.param("machine huggingface.co login me password pw77", "pw77", id="netrc"),
+    pytest.param("sshpass -p pw77 ssh host", "pw77", id="sshpass"),
+    pytest.param("docker login -u me -p pw77 registry", "pw77", id="docker login"),
+    pytest.param("curl -u me:pw77 http://host", "pw77", id="curl -u"),
+    pytest.param('"auths": {"r.io": {"auth": "' + BASIC + '"}}', BASIC, id="docker's config"),
+    pytest.param("//registry/:_authToken=letmein", "letmein", id="npm registry"),
+    pytest.param("client_secret=letmein", "letmein", id="client secret"),
+    pytest.param("AZURE_CREDENTIAL=letmein", "letmein", id="credential"),
+    pytest.param("MY_PRIVATE_KEY=letmein", "letmein", id="private key variable"),
+    pytest.param("WANDB_API_KEY=0123456789abcdef", "0123456789abcdef", id="tracker's key"),
+    pytest.param(PEM, PEM_BODY, id="private key over lines"),
+    pytest.param(PEM.replace("PRIVATE", "OPENSSH PRIVATE"), "MzEfYyjiWA4R4w==", id="last line of a private key"),
+    pytest.param("key: " + PEM.replace("\n", "\\n"), PEM_BODY, id="private key on one line"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret"), TAKEN)
+def test_a_secret_is_taken_out_and_counted(text: str, secret: str) -> None:
+    done = redact_text(text)
+    assert secret not in done.text
+    assert MARK in done.text
+    assert done.count >= 1
+
+
+@pytest.mark.parametrize(("text", "secret"), TAKEN)
+def test_redacting_twice_is_redacting_once(text: str, secret: str) -> None:
+    once = redact_text(text).text
+    assert redact_text(once) == type(redact_text(once))(once, 0)
+
+
+LEFT = [
+    "VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE=163840",
+    "VLLM_SHARED_EXPERTS_STREAM_TOKEN_THRESHOLD=256",
+    "--max-num-batched-tokens 8192 --max-model-len 131072",
+    "'max_num_batched_tokens': 8192, 'tokenizer_mode': 'auto', 'skip_tokenizer_init': False",
+    "max_tokens=16, min_tokens=0, stop_token_ids=[163586], skip_special_tokens=True",
+    "eos_token='<|im_end|>' bos_token='[BOS]' pad_token=[PAD] pad_token_id=163839",
+    "TOKENIZERS_PARALLELISM=false",
+    "--tokenizer /models/kimi-k3 --enable-auto-tool-choice --tool-call-parser kimi_k2",
+    "hf_token=None, api_key=None",
+    "'hf_token': None, 'api_key': None, 'hf_overrides': {}",
+    "Avg prompt throughput: 1024.0 tokens/s, Avg generation throughput: 33.1 tokens/s",
+    "git commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "vLLM API server version 0.11.1rc2.dev17+g3f786850e",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "Added request cmpl-6f1d2c3b4a5968778695a4b3c2d1e0f9-0.",
+    "request_id=chatcmpl-6f1d2c3b4a5968778695a4b3c2d1e0f9",
+    "GPU-5f2a7c1e-0d3b-4c8e-9f10-1a2b3c4d5e6f",
+    "KeyError: 'model.layers.0.self_attn.q_proj.weight'",
+    "key_cache, value_cache = kv_cache.unbind(0)",
+    "cache_key: 0f1e2d3c4b5a69788796a5b4c3d2e1f0",
+    "public_key=MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=",
+    "tcp://10.0.0.7:29500 world_size=16",
+    "http://[::1]:8000/v1/completions http://localhost:8000/health",
+    "git clone ssh://git@github.com/vllm-project/vllm",
+    "mail oncall@example.com about gpu-a1",
+    "docker run -u 1000:1000 -p 8000:8000 image",
+    "uses basic authentication and bearer tokens over HTTP",
+    "Unexpected token: '}' at position 12",
+    "token=token, hf_token=self.hf_token, api_key=args.api_key",
+    "    password: str | None = None",
+    "HF_TOKEN=${node:HF_TOKEN}",
+    "HF_TOKEN=$HF_TOKEN",
+    "--api-key ${VLLM_API_KEY}",
+    "HF_TOKEN=",
+    "HF_TOKEN=***",
+    "-----BEGIN CERTIFICATE-----",
+    "NCCL_SOCKET_IFNAME=bond0 NCCL_IB_HCA=mlx5 PYTHONHASHSEED=0",
+    "CUDA_VISIBLE_DEVICES=0,1,2,3 LD_LIBRARY_PATH=/usr/local/cuda/compat",
+    "DeepseekV3ForCausalLM task-sk-0123456789",
+    "[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000)",
+    "num_prompt_tokens: 12 prompt_token_ids: None, draft_token: 4242",
+    "OLDPWD=/root PWD=/root",
+]
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redact_text(text) == type(redact_text(text))(text, 0)
+
+
+def test_ordinary_logs_lose_nothing() -> None:
+    found = [
+        f"{path.name}:{number}: {line!r}"
+        for path in sorted(LOGS.rglob("*"))
+        if path.is_file()
+        for number, (line, count) in enumerate(redact_stream(path.read_bytes().splitlines(keepends=True)), 1)
+        if count
+    ]
+    assert found == []
+
+
+def test_line_numbers_and_line_ends_stay() -> None:
+    text = f"one\r\n{PEM}two\nHF_TOKEN={HF}\r\nlast"
+    done = redact_text(text)
+    assert done.text.count("\n") == text.count("\n")
+    assert done.text.startswith("one\r\n")
+    assert done.text.endswith(f"two\nHF_TOKEN={MARK}\r\nlast")
+    assert done.count == 2
+
+
+def test_a_stream_comes_out_as_the_text_would() -> None:
+    text = f"INFO start\n{PEM}INFO api_key='letmein'\nno end"
+    streamed = list(redact_stream(text.encode().splitlines(keepends=True)))
+    assert b"".join(line for line, _ in streamed).decode() == redact_text(text).text
+    assert sum(count for _, count in streamed) == redact_text(text).count == 2
+
+
+def test_a_private_key_that_was_cut_takes_no_further_line_with_it() -> None:
+    done = redact_text(f"-----BEGIN RSA PRIVATE KEY-----\n{PEM_BODY}\nERROR the root line\nnext {HF}\n")
+    assert done.text == f"{MARK}\n{MARK}\nERROR the root line\nnext {MARK}\n"
+
+
+def test_a_private_key_with_headers_and_log_prefix_is_taken_out() -> None:
+    text = (
+        "(EngineCore pid=7) -----BEGIN RSA PRIVATE KEY-----\n"
+        "Proc-Type: 4,ENCRYPTED\n\n"
+        f"(EngineCore pid=7) {PEM_BODY}\nZm9v\n-----END RSA PRIVATE KEY----- then {HF}\n"
+    )
+    done = redact_text(text)
+    assert PEM_BODY not in done.text
+    assert "Zm9v" not in done.text
+    assert HF not in done.text
+    assert done.text.endswith(f"{MARK} then {MARK}\n")
+
+
+def test_a_private_key_without_end_does_not_take_a_whole_log() -> None:
+    redactor = LineRedactor()
+    redactor.line("-----BEGIN PRIVATE KEY-----\n")
+    kept = [redactor.line(PEM_BODY + "\n").text for _ in range(2000)]
+    assert kept[-1] != MARK + "\n"
+
+
+def test_bytes_that_are_no_utf8_survive_beside_a_secret() -> None:
+    [(line, count)] = redact_stream([b"\xff\xfe HF_TOKEN=letmein1 \x00\n"])
+    assert (line, count) == (b"\xff\xfe HF_TOKEN=[redacted] \x00\n", 1)
+
+
+def test_an_environment_loses_secret_values_and_keeps_its_names() -> None:
+    env = {"HF_TOKEN": "x", "AWS_SECRET_ACCESS_KEY": "y", "HTTP_PROXY": "http://a:b@p:1", "VLLM_USE_V1": "1"}
+    env |= {"VLLM_MAX_TOKENS_PER_EXPERT_FP4_MOE": "163840", "EMPTY_TOKEN": "", "REF_TOKEN": "${node:HF_TOKEN}"}
+    cleaned, count = redact_env(env)
+    assert count == 3
+    assert cleaned == env | {
+        "HF_TOKEN": MARK,
+        "AWS_SECRET_ACCESS_KEY": MARK,
+        "HTTP_PROXY": f"http://{MARK}@p:1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected", "count"),
+    [
+        (["--api-key", "a", "b", "--port", "1"], ["--api-key", MARK, MARK, "--port", "1"], 2),
+        (["--api-key=a"], [f"--api-key={MARK}"], 1),
+        (["--api-key", "--port", "1"], ["--api-key", "--port", "1"], 0),
+        (["--api-key", "${node:VLLM_API_KEY}"], ["--api-key", "${node:VLLM_API_KEY}"], 0),
+        (["-e", "HF_TOKEN=a"], ["-e", f"HF_TOKEN={MARK}"], 1),
+        (['{"hf_token":"a"}'], [f'{{"hf_token":"{MARK}"}}'], 1),
+        (["--max-num-batched-tokens", "8192"], ["--max-num-batched-tokens", "8192"], 0),
+        (["--host", "redis://:pw@h"], ["--host", f"redis://{MARK}@h"], 1),
+    ],
+)
+def test_arguments_lose_their_secrets(argv: list[str], expected: list[str], count: int) -> None:
+    assert redact_argv(argv) == (tuple(expected), count)
+
+
+def test_json_is_redacted_by_key_and_by_shape_and_keeps_its_form() -> None:
+    value = {
+        "env": {"HF_TOKEN": "x", "N": 8, "on": True, "none": None},
+        "argv": ["--api-key", "y"],
+        "api_keys": ["z"],
+        "api_key": ["p", "q"],
+        "mixed": [1, {"password": "w"}, f"see {HF}"],
+    }
+    cleaned, count = redact_json(value)
+    assert cleaned == {
+        "env": {"HF_TOKEN": MARK, "N": 8, "on": True, "none": None},
+        "argv": ["--api-key", MARK],
+        "api_keys": [MARK],
+        "api_key": [MARK, MARK],
+        "mixed": [1, {"password": MARK}, f"see {MARK}"],
+    }
+    assert count == 7
+    assert redact_json(cleaned) == (cleaned, 0)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_taken_and_a_second_pass_finds_nothing(text: str) -> None:
+    once = redact_text(text)
+    assert redact_text(once.text).text == once.text
+    assert once.text.count("\n") == text.count("\n")
+
+
+_PIECES = st.sampled_from([*(t.values[0] for t in TAKEN), *LEFT, "=", ":", '"', "'", " ", "\\", "--", "://", "@", "\n"])
+
+
+@given(st.lists(_PIECES, max_size=8).map("".join))
+def test_secrets_run_together_are_found_in_one_pass(text: str) -> None:
+    once = redact_text(text)
+    assert redact_text(once.text).text == once.text
