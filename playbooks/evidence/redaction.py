@@ -37,7 +37,8 @@ _TELLING = (
     *("akia", "asia", "aiza", "eyj"),
 )
 """In lower case; a line with none of these holds nothing that a pattern below finds."""
-_TELLING_BYTES = tuple(word.encode() for word in _TELLING)
+_MAY_HOLD = re.compile("|".join(map(re.escape, _TELLING)))
+_MAY_HOLD_BYTES = re.compile(_MAY_HOLD.pattern.encode())
 
 _SHAPES = tuple(pattern for pattern in VALUE_SHAPES if "PRIVATE KEY" not in pattern.pattern)
 _SHAPE = re.compile("|".join(pattern.pattern for pattern in _SHAPES))
@@ -100,6 +101,7 @@ _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _PEM_BODY = re.compile(r"(?:^|[\s\]|:])[A-Za-z0-9+/=]{40,}\s*$|(?:Proc-Type|DEK-Info|Comment|Version):[^\r\n]*$|^\s*$")
 _PEM_LAST = re.compile(r"^\s*[A-Za-z0-9+/=]{1,80}\s*$")
 _PEM_MOST_LINES = 400
+_MOST_PASSES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class LineRedactor:
         return _PEM_LAST.match(body) is not None
 
     def _ordinary(self, text: str) -> Redacted:
-        if not _may_hold(text):
+        if not _MAY_HOLD.search(text.lower()):
             return Redacted(text, 0)
         count = 0
         begin = _PEM_BEGIN.search(text)
@@ -156,15 +158,19 @@ class LineRedactor:
                 break
             text = text[: begin.start()] + MARK + text[end.end() :]
             begin = _PEM_BEGIN.search(text, begin.start() + len(MARK))
-        done = _OneLine().redact(text)
-        return Redacted(done.text, done.count + count)
+        for _ in range(_MOST_PASSES):  # what stood glued to a secret is seen once that is gone
+            done = _OneLine().redact(text)
+            text, count = done.text, count + done.count
+            if not done.count:
+                break
+        return Redacted(text, count)
 
 
 def redact_stream(lines: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
     """Redact lines one by one; a private key that spans lines is taken out whole. Yields each line with its count."""
     redactor = LineRedactor()
     for line in lines:
-        if not redactor._key_lines and not _may_hold_bytes(line):  # noqa: SLF001  # the quick way past decoding
+        if not redactor._key_lines and not _MAY_HOLD_BYTES.search(line.lower()):  # noqa: SLF001  # the quick way past decoding
             yield line, 0
             continue
         text = line.decode("utf-8", "surrogateescape")
@@ -174,7 +180,7 @@ def redact_stream(lines: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 
 def redact_text(text: str) -> Redacted:
     """Return the text with secrets replaced; line breaks stay where they are."""
-    if not _may_hold(text):
+    if not _MAY_HOLD.search(text.lower()):
         return Redacted(text, 0)
     redactor = LineRedactor()
     done = [redactor.line(line) for line in _lines(text)]
@@ -335,16 +341,6 @@ def _is_basic(value: str) -> bool:
         return ":" in base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
         return False
-
-
-def _may_hold(text: str) -> bool:
-    low = text.lower()
-    return any(word in low for word in _TELLING)
-
-
-def _may_hold_bytes(line: bytes) -> bool:
-    low = line.lower()
-    return any(word in low for word in _TELLING_BYTES)
 
 
 def _lines(text: str) -> Iterator[str]:

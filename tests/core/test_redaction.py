@@ -55,7 +55,9 @@ TAKEN = [
     pytest.param('{"hf_token":"let me in"}', "let me in", id="JSON key without a space"),
     pytest.param("{'hf_token': 'letmein'}", "letmein", id="printed Python dict"),
     pytest.param(r"--config '{\"hf_token\": \"letmein1\"}'", "letmein1", id="escaped JSON in an argument"),
-    pytest.param("non-default args: {'api_key': ['letmein', 'other']}", "letmein", id="list of keys in vLLM's own line"),
+    pytest.param(
+        "non-default args: {'api_key': ['letmein', 'other']}", "letmein", id="list of keys in vLLM's own line"
+    ),
     pytest.param("Namespace(api_key='letmein', port=8000)", "letmein", id="printed namespace"),
     pytest.param("Authorization: Bearer abcdefgh", "abcdefgh", id="bearer header"),
     pytest.param("authorization: bearer abcdefgh", "abcdefgh", id="bearer header in lower case"),
@@ -211,6 +213,11 @@ def test_a_stream_comes_out_as_the_text_would() -> None:
 def test_a_private_key_that_was_cut_takes_no_further_line_with_it() -> None:
     done = redact_text(f"-----BEGIN RSA PRIVATE KEY-----\n{PEM_BODY}\nERROR the root line\nnext {HF}\n")
     assert done.text == f"{MARK}\n{MARK}\nERROR the root line\nnext {MARK}\n"
+
+
+def test_one_short_line_may_end_a_cut_private_key_and_no_more() -> None:
+    done = redact_text(f"-----BEGIN PRIVATE KEY-----\n{PEM_BODY}\nMzEfYyji==\nready\n")
+    assert done.text == f"{MARK}\n{MARK}\n{MARK}\nready\n"
 
 
 def test_a_private_key_with_headers_and_log_prefix_is_taken_out() -> None:
