@@ -120,6 +120,11 @@ class LineRedactor:
         """Lines of the private key seen so far; 0 = not inside one."""
         self._ending = False
 
+    @property
+    def inside_key(self) -> bool:
+        """Whether a private key began and has not ended."""
+        return self._key_lines > 0
+
     def line(self, text: str) -> Redacted:
         """Return the line without its secrets; its line end stays."""
         if self._key_lines:
@@ -134,6 +139,13 @@ class LineRedactor:
             self._key_lines, self._ending = 0, False
         return self._ordinary(text)
 
+    def lines(self, text: str) -> Redacted:
+        """Return a piece of whole lines without its secrets; the pieces of one text go through one redactor."""
+        if not self._key_lines and not may_hold_secret(text):
+            return Redacted(text, 0)
+        done = [self.line(line) for line in _lines(text)]
+        return Redacted("".join(part.text for part in done), sum(part.count for part in done))
+
     def _is_key(self, body: str) -> bool:
         """Whether a line goes on with the key: key material, or one short last piece of it."""
         if self._ending:
@@ -144,7 +156,7 @@ class LineRedactor:
         return _PEM_LAST.match(body) is not None
 
     def _ordinary(self, text: str) -> Redacted:
-        if not _MAY_HOLD.search(text.lower()):
+        if not may_hold_secret(text):
             return Redacted(text, 0)
         count = 0
         begin = _PEM_BEGIN.search(text)
@@ -170,7 +182,7 @@ def redact_stream(lines: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
     """Redact lines one by one; a private key that spans lines is taken out whole. Yields each line with its count."""
     redactor = LineRedactor()
     for line in lines:
-        if not redactor._key_lines and not _MAY_HOLD_BYTES.search(line.lower()):  # noqa: SLF001  # the quick way past decoding
+        if not redactor.inside_key and not _MAY_HOLD_BYTES.search(line.lower()):  # the quick way past decoding
             yield line, 0
             continue
         text = line.decode("utf-8", "surrogateescape")
@@ -180,11 +192,12 @@ def redact_stream(lines: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 
 def redact_text(text: str) -> Redacted:
     """Return the text with secrets replaced; line breaks stay where they are."""
-    if not _MAY_HOLD.search(text.lower()):
-        return Redacted(text, 0)
-    redactor = LineRedactor()
-    done = [redactor.line(line) for line in _lines(text)]
-    return Redacted("".join(part.text for part in done), sum(part.count for part in done))
+    return LineRedactor().lines(text)
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether a text has any word that a secret is told by; quick, for what is written often and rarely holds one."""
+    return _MAY_HOLD.search(text.lower()) is not None
 
 
 def redact_env(env: Mapping[str, str]) -> tuple[dict[str, str], int]:

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from playbooks.evidence.redaction import redact_text
-
+from playbooks.evidence.redaction import LineRedactor
 from playbooks.messages import ArtifactRef
 from workers.jobs.redacting import without_secrets
 from workers.journal import Journal
@@ -72,13 +71,13 @@ class FileSpool:
         dropped: int,
         secrets: Mapping[str, str],
     ) -> ArtifactRef:
-        digest = hashlib.sha256()
+        digest, redactor = hashlib.sha256(), LineRedactor()
         size = redactions = 0
         handle, partial = tempfile.mkstemp(dir=self._folder, prefix="partial-")
         with os.fdopen(handle, "wb") as out:
             for chunk in chunks:
                 text, filled = without_secrets(chunk.decode("utf-8", errors="surrogateescape"), secrets)
-                redacted = redact_text(text)
+                redacted = redactor.lines(text)
                 redactions += redacted.count + filled
                 data = redacted.text.encode("utf-8", errors="surrogateescape")
                 digest.update(data)

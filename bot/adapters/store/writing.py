@@ -17,6 +17,7 @@ from bot.ports import Entry, Incident, OutboxKind
 from playbooks.evidence.canonical import canonical_bytes
 from playbooks.evidence.chain import GENESIS, entry_hash, head_hash
 from playbooks.evidence.entries import IncidentClosed, IncidentOpened, Payload
+from playbooks.evidence.redaction import may_hold_secret, redact_json
 from playbooks.guiding.case import fold, fold_one
 
 
@@ -158,6 +159,8 @@ def _entry(
     seq = 1 if before is None else before.case.head_seq + 1
     previous = GENESIS if before is None else before.last_hash
     content = payload.model_dump(mode="json")
+    if may_hold_secret(str(content)):  # the last gate: flows redact what people and nodes send, and say how much
+        content, _ = redact_json(content)
     name = entry_hash(
         incident=incident,
         seq=seq,
