@@ -69,7 +69,9 @@ class DockerEngine:
                 state = container.attrs["State"]
                 container.remove(force=True)
                 raise StartFailed(state.get("Error") or explanation(error), exit_code=state.get("ExitCode")) from error
-        return DockerHandle(self._gateway, ref)
+        handle = DockerHandle(self._gateway, ref)
+        handle.follow()
+        return handle
 
     def find(self, ref: EngineRef) -> RunningEngine | None:
         """Return the container's handle when it still runs."""
@@ -136,9 +138,16 @@ class DockerHandle:
 
     def read(self) -> bytes:
         """Return what was logged since the last call; from the first call on the log is followed into the job's folder."""
+        follower = self.follow()
+        if self._seen is not None and not self._seen[1].running:
+            follower.finish()
+        return follower.take()
+
+    def follow(self) -> LogFollower:
+        """Begin to follow the log, once."""
         if self._follower is None:
             self._follower = LogFollower(self._gateway, self.ref)
-        return self._follower.take()
+        return self._follower
 
     def state(self) -> EngineState:
         """Return the container's state, at most a quarter of a second old; a container that is gone does not run."""
@@ -234,11 +243,13 @@ class LogFollower:
             os.fdopen(os.open(self._ref.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log,
             self._gateway.client(timeout_s=_FOLLOW_S) as client,
         ):
-            for chunk in client.containers.get(self._ref.id).logs(stdout=True, stderr=True, stream=True, follow=True):
-                log.write(chunk)
-                log.flush()
-                with self._lock:
-                    self._fresh += chunk
+            container = client.containers.get(self._ref.id)
+            with contextlib.closing(container.logs(stdout=True, stderr=True, stream=True, follow=True)) as stream:
+                for chunk in stream:
+                    log.write(chunk)
+                    log.flush()
+                    with self._lock:
+                        self._fresh += chunk
 
 
 def _check_same(spec: LaunchSpec, image_id: str, digests: list[str]) -> None:

@@ -41,6 +41,9 @@ class DockerGateway:
         """
         import docker
 
+        path = (self._base_url or "").removeprefix("unix://")
+        if path.startswith("/") and not Path(path).exists():
+            raise EngineUnavailable(f"the Docker daemon does not answer: no socket at {path}")
         seconds = timeout_s or self._timeout_s
         with mapped():
             made = (
