@@ -216,6 +216,25 @@ class Caching(_Part):
     checked_on: date
 
 
+class Profile(_Part):
+    """A hardware profile of the recipes' taxonomy; counts and memory are of one node or tray."""
+
+    profile: str
+    brand: str
+    generation: str
+    gpu_count: int
+    vram_gb: int | None = None
+
+
+class RecipeForm(_Part):
+    """What a recipe file itself leaves to its taxonomy: profiles, and the flags of each strategy."""
+
+    profiles: tuple[Profile, ...]
+    strategy_flags: dict[str, tuple[str, ...]]
+    source: str
+    checked_on: date
+
+
 class OptionsFile(_Part):
     """What a minimal command leaves out, and what it has to say aloud."""
 
@@ -225,8 +244,10 @@ class OptionsFile(_Part):
     source: str
     removed: tuple[RemovedOptions, ...]
     removed_env: tuple[RemovedEnv, ...] = ()
+    images: tuple[ImageRule, ...] = ()
     multi_node: MultiNode
     caching: Caching
+    recipes: RecipeForm
 
     def why_removed(self) -> dict[str, str]:
         """Return option to reason."""
@@ -254,6 +275,11 @@ class Boundaries(_Part):
     def model(self) -> ModelBoundary:
         """What the recipe demands."""
         return self.file.model
+
+    @property
+    def images(self) -> tuple[ImageRule, ...]:
+        """How images are known: the model's own first, then the project's releases."""
+        return (*self.file.images, *self.options.images)
 
     @property
     def source(self) -> str:

@@ -34,7 +34,7 @@ def image_class(facts: DriverFacts, boundaries: Boundaries) -> ImageClass:
     if facts.image_known and facts.image_digest is None and facts.image_reference is not None:
         return ImageClass.SELF_BUILT
     reference, version = facts.image_reference, facts.vllm_version
-    rules = boundaries.file.images
+    rules = boundaries.images
     if reference is not None:
         return next((rule.image_class for rule in rules if re.search(rule.reference, reference)), ImageClass.SELF_BUILT)
     if version is not None:
@@ -45,7 +45,7 @@ def image_class(facts: DriverFacts, boundaries: Boundaries) -> ImageClass:
 def compiler_cuda(facts: DriverFacts, boundaries: Boundaries) -> str | None:
     """Return the CUDA of compilers that the official image is known to bundle, when it is newer than the image's."""
     found = image_class(facts, boundaries)
-    return next((rule.compiler_cuda for rule in boundaries.file.images if rule.image_class is found), None)
+    return next((rule.compiler_cuda for rule in boundaries.images if rule.image_class is found), None)
 
 
 def findings(facts: DriverFacts, boundaries: Boundaries, image: ImageClass) -> tuple[BoundaryFinding, ...]:
@@ -91,7 +91,7 @@ def _host(facts: DriverFacts, boundaries: Boundaries) -> Iterator[BoundaryFindin
 
 
 def _engine(facts: DriverFacts, boundaries: Boundaries, image: ImageClass) -> Iterator[BoundaryFinding]:
-    rule = next((rule for rule in boundaries.file.images if rule.image_class is image), None)
+    rule = next((rule for rule in boundaries.images if rule.image_class is image), None)
     version, lowest = facts.vllm_version, boundaries.model.min_vllm
     match image:
         case ImageClass.K3_BRANCH | ImageClass.NIGHTLY if rule is not None:
