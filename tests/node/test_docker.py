@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from playbooks.judging.baseline import ContainerOptions, ImageRef, Mount
+from playbooks.judging.baseline import Baseline, ContainerOptions, ImageRef, Mount
+from playbooks.messages import LaunchFacts
 from playbooks.reading.fields import spec_of, value_of
-from playbooks.vocabulary import FieldStatus
+from playbooks.vocabulary import FieldStatus, JobKind, JobOutcome, Outcome, Stage
+from tests.support.fake_bot import FakeBot
+from tests.support.node_builders import job, make_node, policy
 from workers.adapters.docker_engine import DockerEngine
 from workers.adapters.docker_facts import container_facts, docker_facts
 from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.inside_reader import ProbeInsideReader
 from workers.adapters.scene_reader import LiveSceneReader
 from workers.errors import EngineUnavailable, StartFailed
+from workers.policy.file import ImageRule
 from workers.ports import EngineRef, LaunchSpec, RunningEngine
 
 pytestmark = pytest.mark.services
@@ -197,3 +201,68 @@ def test_a_dead_daemon_costs_its_own_fields(tmp_path: Path, spec: Spec) -> None:
     assert "does not answer" in docker_facts(dead)["docker.version"].detail
     with pytest.raises(EngineUnavailable):
         DockerEngine(dead, worker="test").start(spec(), lambda _: None)
+
+
+NO_MODEL = [
+    "Traceback (most recent call last):",
+    '  File "/x/serve.py", line 1, in main',
+    "    run()",
+    "ValueError: Invalid repository ID or local directory specified: '/models/none'",
+]
+
+
+@pytest.fixture
+def launched(
+    gateway: DockerGateway, busybox_image: str, tmp_path: Path, bot: FakeBot
+) -> Iterator[Callable[..., LaunchFacts]]:
+    node = make_node(tmp_path, bot)
+    (tmp_path / "models" / "run.sh").write_text(
+        "\n".join([*(f"echo {line!r}" for line in NO_MODEL), "exit 1"]), "utf-8"
+    )
+    entrypoint = ("sh", "/m/run.sh")
+    rules = policy(
+        tmp_path,
+        engines=("docker",),
+        images=(ImageRule(reference=busybox_image, entrypoints=(entrypoint,)),),
+    )
+    engine = DockerEngine(gateway, worker=node.deps.journal.instance)
+    object.__setattr__(node.deps, "policy", rules)
+    object.__setattr__(node.deps, "engines", {"docker": engine})
+
+    def launch(**options: object) -> LaunchFacts:
+        what = Baseline(
+            engine="docker",
+            image=ImageRef(reference=busybox_image),
+            argv=(str(tmp_path / "models" / "tiny"),),
+            mounts=(Mount(source=str(tmp_path / "models"), target="/m"),),
+            container=ContainerOptions.model_validate({"network_mode": "none", **options}),
+        )
+        node.deliver(job(JobKind.LAUNCH, attempt=1, baseline=what))
+        report = bot.report_of("job-1")
+        assert report is not None
+        assert report.outcome is JobOutcome.DONE, report.error
+        return LaunchFacts.model_validate(report.facts)
+
+    yield launch
+    assert engine.sweep(spare=frozenset()) == ((), ())
+    node.deps.bot.close()
+
+
+def test_a_whole_launch_in_a_container(launched: Callable[..., LaunchFacts], bot: FakeBot) -> None:
+    facts = launched(entrypoint=("sh", "/m/run.sh"))
+    assert facts.outcome is Outcome.FAILED
+    assert facts.exit_code == 1
+    assert facts.oom_killed is False
+    assert facts.finding is not None
+    assert facts.finding.root_text == NO_MODEL[-1]
+    assert bot.files[str(facts.log_sha256)].decode().splitlines() == NO_MODEL
+    assert facts.left_behind == ()
+
+
+def test_a_container_that_cannot_start_is_a_failure_of_the_first_stage(launched: Callable[..., LaunchFacts]) -> None:
+    facts = launched()
+    assert facts.outcome is Outcome.FAILED
+    assert facts.log_sha256 is None
+    assert "OCI runtime create failed" in (facts.state_error or "")
+    assert facts.finding is not None
+    assert facts.finding.stage is Stage.CONTAINER_INIT
