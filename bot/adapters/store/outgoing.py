@@ -43,8 +43,8 @@ class OutgoingWriting(SqlReading):
         not_before: datetime | None = None,
     ) -> int:
         """Queue something to send; returns the row's id."""
-        done = self._connection.execute(
-            insert(t.outbox),
+        row_id = self._connection.execute(
+            insert(t.outbox).returning(t.outbox.c.id),
             {
                 "incident": incident,
                 "lane": lane_of(kind, incident),
@@ -56,7 +56,7 @@ class OutgoingWriting(SqlReading):
                 "created_at": at,
             },
         )
-        return int(done.inserted_primary_key[0])
+        return int(row_id.scalar_one())
 
     def outbox_marked(self, row_id: int) -> None:
         """Say that the call is about to be made: after a crash, such a row is looked up before it is sent again."""
