@@ -194,6 +194,7 @@ def _prepare(options: Options, kept: Kept, owned: dict[str, Owned]) -> Sandbox:
         bot_url=lambda: sandbox.bot_url,
         table=load_table().with_manifest(manifest(request_url=url)),
         status=sandbox.status,
+        hold=True,
     )
     return sandbox
 
@@ -266,6 +267,8 @@ async def _keep(sandbox: Sandbox, name: str, say: Callable[[str], None]) -> None
         while part.owned.is_running:
             if part.state == "starting" and await _answers(sandbox, name):
                 _tell(sandbox, part, "running")
+                if name == "bot" and sandbox.standin is not None:
+                    sandbox.standin.delivery.open()
             if part.state == "starting" and loop.time() - part.started_at > _ANSWERS_WITHIN_S:
                 await asyncio.to_thread(part.owned.end, within_s=_ENDS_WITHIN_S[name])
                 break

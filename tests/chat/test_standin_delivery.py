@@ -223,3 +223,17 @@ async def test_a_message_shortcut_carries_the_message(at: Bench) -> None:
     await at.page("shortcut", user=OLGA, channel=CHANNEL, ts=message["ts"], callback_id="analyse_log")
     sent = at.app.got[0]
     assert (sent["type"], sent["callback_id"], sent["message_ts"]) == ("message_action", "analyse_log", message["ts"])
+
+
+async def test_what_is_done_before_the_app_is_up_is_delivered_when_it_is(tmp_path: Path) -> None:
+    made = bench(tmp_path, hold=True)
+    await made.page("say", user=OLGA, channel=CHANNEL, text="hello")
+    command = asyncio.create_task(made.page("say", user=OLGA, channel=CHANNEL, text="/baseline status"))
+    await asyncio.sleep(0)
+    assert made.app.got == []
+    made.now[0] += 30
+    made.standin.delivery.open()
+    assert (await command)["ok"]
+    await made.settle()
+    assert len(made.app.events("message")) == 1
+    await made.close()

@@ -94,7 +94,9 @@ class Bench:
         self.standin.ws.records.close()
 
 
-def bench(data: Path, *, table: Table | None = None, app: Callable[..., Awaitable[None]] | None = None) -> Bench:
+def bench(
+    data: Path, *, table: Table | None = None, app: Callable[..., Awaitable[None]] | None = None, hold: bool = False
+) -> Bench:
     """Make a bench; `app` takes the deliveries (a Bolt app behind an ASGI route), else a recorder does."""
     credentials = Credentials.fresh()
     table = table or load_table()
@@ -107,6 +109,7 @@ def bench(data: Path, *, table: Table | None = None, app: Callable[..., Awaitabl
         bot_url=lambda: "http://bot",
         table=table,
         in_memory=True,
+        hold=hold,
         clock=lambda: now[0],
     )
     recorder = Recorder()

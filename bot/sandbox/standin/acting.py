@@ -84,6 +84,7 @@ class Acting:
         if thread_ts is not None:
             slackbot_says(ws, user, place["id"], f"{command} is not supported in threads. Sorry!", thread_ts)
             return Done(ok=False, error="command_in_thread")
+        await self._delivery.is_open()
         form = payloads.slash_form(
             ws.team,
             ws.app,
@@ -125,6 +126,7 @@ class Acting:
         )
         if element is None or user not in element.get("visible_to_user_ids", [user]):
             return Done(ok=False, error="This button is no longer there.")
+        await self._delivery.is_open()
         try:
             action = payloads.action_of(block_id, element, raw, at=ws.new_ts(), files=ws.files)
             state = payloads.state_of(holder["blocks"], values or {}, ws.files, inputs_only=False)
@@ -165,6 +167,7 @@ class Acting:
         errors = _incomplete(view, state)
         if errors:
             return Done(ok=False, errors=errors)
+        await self._delivery.is_open()
         filled = {**view, "state": {"values": state}}
         ws.views[view_id] = filled
         outcome = await self._delivery.interaction(
@@ -221,6 +224,7 @@ class Acting:
             one["callback_id"] for one in ws.table.installation.shortcuts if one["type"] == "message"
         }:
             return Done(ok=False, error="There is no such shortcut.")
+        await self._delivery.is_open()
         outcome = await self._delivery.interaction(
             {
                 "type": "message_action",

@@ -44,6 +44,7 @@ def build(
     table: Table | None = None,
     status: Callable[[], Json] = lambda: {"ready": True},
     in_memory: bool = False,
+    hold: bool = False,
     clock: Callable[[], float] = time.time,
 ) -> Standin:
     """Wire a stand-in workspace.
@@ -56,6 +57,7 @@ def build(
         table: what Slack allows, and the app's installation.
         status: what the page shows of the parts around it.
         in_memory: keep no messages on disk.
+        hold: deliver nothing until `delivery.open()` is called.
         clock: seconds since the epoch.
     """
     ws = Workspace(
@@ -67,7 +69,7 @@ def build(
     )
     http = HttpLine()
     gate = Gate(ws, credentials)
-    delivery = Delivery(ws, credentials, lambda: f"{bot_url()}/slack/events", http)
+    delivery = Delivery(ws, credentials, lambda: f"{bot_url()}/slack/events", http, hold=hold)
     acting = Acting(ws, delivery)
 
     @asynccontextmanager

@@ -35,7 +35,13 @@ class Delivery:
     """The way from the workspace to the app."""
 
     def __init__(
-        self, ws: Workspace, credentials: Credentials, events_url: str | Callable[[], str], http: HttpLine
+        self,
+        ws: Workspace,
+        credentials: Credentials,
+        events_url: str | Callable[[], str],
+        http: HttpLine,
+        *,
+        hold: bool = False,
     ) -> None:
         self._ws = ws
         self._secret = credentials.signing_secret.encode()
@@ -45,7 +51,18 @@ class Delivery:
         self.sockets = Sockets()
         self.delivered: list[Json] = []
         """Events sent lately with their number of tries, newest last; for the page and for tests."""
+        self._up = asyncio.Event()
+        if not hold:
+            self._up.set()
         ws.events.append(self.event)
+
+    def open(self) -> None:
+        """Let deliveries go: the app has come up for the first time."""
+        self._up.set()
+
+    async def is_open(self) -> None:
+        """Wait until the app has come up once; what is done while everything starts is not lost, and not late."""
+        await self._up.wait()
 
     async def command(self, form: Json) -> Outcome:
         """Deliver a slash command."""
@@ -93,6 +110,7 @@ class Delivery:
         self.delivered.append(note)
         del self.delivered[:-200]
         reason = ""
+        await self.is_open()
         for attempt in range(len(waits) + 1):
             if attempt:
                 await asyncio.sleep(waits[attempt - 1])
