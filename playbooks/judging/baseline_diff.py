@@ -1,4 +1,7 @@
-"""Two baselines compared variable by variable; one variable at most may change (R6.7)."""
+"""Two baselines compared variable by variable; one variable at most may change (R6.7).
+
+What only one side has read (packages, model files, GPUs, digests) is no difference: the node fills it in before a start.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from playbooks.errors import InvalidCommand, SecondVariable
-from playbooks.judging.baseline import Baseline, Change, ContainerOptions, ImageRef, Interpreter, ModelFiles
+from playbooks.judging.baseline import Baseline, Change, ContainerOptions, ImageRef, Interpreter, ModelFiles, Mount
 from playbooks.judging.option_words import REPEATED, Option, normalised, options_of
 
 _ARGUMENT, _ENV, _MOUNT, _CONTAINER = "argument ", "environment ", "mount ", "container "
+_ON, _OFF, _READ_ONLY = "on", "off", " (read-only)"
+_MODEL = "model"
+_NUMBERS = frozenset({"shm_size_bytes", "memory_limit_bytes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +38,7 @@ def one_change(a: Baseline, b: Baseline, *, reason: str = "", expected: str = ""
     """Return the one change from `a` to `b`, None when nothing differs.
 
     Raises:
-        SecondVariable: more than one variable differs; the message names them.
+        SecondVariable: more than one variable differs; the message names them all.
     """
     found = diff(a, b)
     if not found:
@@ -54,83 +60,75 @@ def apply(baseline: Baseline, change: Change) -> Baseline:
     """
     name, value = change.variable, change.after
     if name.startswith(_ARGUMENT):
-        return baseline.model_copy(update={"argv": _with_option(baseline.argv, name.removeprefix(_ARGUMENT), value)})
+        return _having(baseline, argv=_with_option(baseline.argv, name.removeprefix(_ARGUMENT), value))
     if name.startswith(_ENV):
-        env = {k: v for k, v in baseline.env.items() if k != name.removeprefix(_ENV)}
-        if value is not None:
-            env[name.removeprefix(_ENV)] = value
-        return baseline.model_copy(update={"env": dict(sorted(env.items()))})
-    if name == "image":
-        reference, _, digest = (value or "").partition("@")
-        image = ImageRef(reference=reference, digest=digest or None) if value else None
-        return baseline.model_copy(update={"image": image})
-    if name == "model files":
-        # a repaired directory: what is in it is read again by the node before the next start
-        return baseline.model_copy(update={"model": None})
-    if name == "interpreter":
-        return baseline.model_copy(update={"interpreter": Interpreter(python=value) if value else None})
-    raise InvalidCommand(
-        f"expected a variable that can be set by name (an argument, environment, image, interpreter), found {name!r}"
-    )
+        return _having(baseline, env=_with_key(baseline.env, name.removeprefix(_ENV), value))
+    if name.startswith(_MOUNT):
+        return _having(baseline, mounts=_with_mount(baseline.mounts, name.removeprefix(_MOUNT), value))
+    if name.startswith(_CONTAINER):
+        return _having(baseline, container=_with_container(baseline.container, name.removeprefix(_CONTAINER), value))
+    match name:
+        case "image":
+            reference, _, digest = (value or "").partition("@")
+            return _having(baseline, image=ImageRef(reference=reference, digest=digest or None) if value else None)
+        case "model files":
+            # a repaired directory: what is in it is read again by the node before the next start
+            return _having(baseline, model=None)
+        case "interpreter":
+            return _having(baseline, interpreter=Interpreter(python=value) if value else None)
+        case _:
+            settable = "an argument, environment, mount, container option, image, interpreter"
+            raise InvalidCommand(f"expected a variable that can be set by name ({settable}), found {name!r}")
+
+
+def _having(baseline: Baseline, **update: Any) -> Baseline:
+    return baseline.model_copy(update=update)
 
 
 def _differences(a: Baseline, b: Baseline) -> Iterator[Variable]:
     if a.engine != b.engine:
         yield Variable("engine", a.engine, b.engine)
-    if (image := _image(a, b)) is not None:
-        yield image
-    if (interpreter := _interpreter(a, b)) is not None:
-        yield interpreter
-    yield from _arguments(a.argv, b.argv)
+    yield from _image(a.image, b.image)
+    yield from _interpreter(a.interpreter, b.interpreter)
+    yield from _mapping(_ARGUMENT, _arguments(a.argv), _arguments(b.argv))
     yield from _mapping(_ENV, a.env, b.env)
     yield from _mapping(_MOUNT, _mounts(a), _mounts(b))
     yield from _mapping(_CONTAINER, _container(a.container), _container(b.container))
-    if (model := _model(a.model, b.model)) is not None:
-        yield model
+    yield from _model_files(a.model, b.model)
     for name, before, after in (("gpus", a.gpus, b.gpus), ("nodes", a.nodes, b.nodes)):
         if before and after and before != after:
             yield Variable(name, ", ".join(before), ", ".join(after))
     if a.driver and b.driver and a.driver != b.driver:
         yield Variable("driver", a.driver, b.driver)
     if a.sample is not None and b.sample is not None and a.sample != b.sample:
-        yield Variable("request sample", a.sample.body, b.sample.body)
+        was, now = a.sample.model_dump(), b.sample.model_dump()
+        detail = tuple(f"{key}: {was[key]} → {now[key]}" for key in was if was[key] != now[key])
+        yield Variable("request sample", f"{a.sample.path} {a.sample.body}", f"{b.sample.path} {b.sample.body}", detail)
 
 
-def _arguments(a: tuple[str, ...], b: tuple[str, ...]) -> Iterator[Variable]:
-    before, after = _by_name(a), _by_name(b)
-    for name in sorted({*before, *after}):
-        x, y = before.get(name), after.get(name)
-        if x == y:
-            continue
-        negation = f"--no-{name[2:]}"
-        if name.startswith("--no-") and f"--{name[5:]}" in {*before, *after}:
-            continue  # told with the positive name
-        if x is None and negation in before:
-            x = "off"
-        if y is None and negation in after:
-            y = "off"
-        yield Variable(f"{_ARGUMENT}{name}", x, y)
-
-
-def _by_name(argv: tuple[str, ...]) -> dict[str, str]:
+def _arguments(argv: tuple[str, ...]) -> dict[str, str]:
+    """Return what each option sets to its value; `--no-x` is `--x` set to off, whatever the default is."""
     found: dict[str, str] = {}
     for option in options_of(argv):
-        name = "model" if option.name in {"", "--model"} else option.name
-        shown = option.shown if option.shown is not None else "on"
-        found[name] = f"{found[name]} {shown}" if name in found and name in REPEATED else shown
+        name = _MODEL if option.name in {"", "--model"} else option.key
+        off = option.name != option.key
+        shown = _OFF if off else option.shown if option.shown is not None else _ON
+        found[name] = f"{found[name]} {shown}" if name in found and name in REPEATED | {_MODEL} else shown
     return found
 
 
 def _with_option(argv: tuple[str, ...], name: str, value: str | None) -> tuple[str, ...]:
     options = options_of(argv)
-    by_option = any(option.name == "--model" for option in options)
-    wanted = ("--model" if by_option else "") if name == "model" else name
-    rest = tuple(option for option in options if option.name not in {wanted, f"--no-{name[2:]}"})
+    wanted = name
+    if name == _MODEL:
+        wanted = "--model" if any(option.name == "--model" for option in options) else ""
+    rest = tuple(option for option in options if option.key != wanted)
     if value is None:
         return normalised(rest)
-    if value == "off":
+    if value == _OFF:
         return normalised((*rest, Option(f"--no-{name[2:]}")))
-    values = () if value == "on" else tuple(value.split(" ")) if not value.startswith(("{", "[")) else (value,)
+    as_one = value.startswith(("{", "[")) or not wanted
+    values = () if value == _ON else (value,) if as_one else tuple(value.split(" "))
     return normalised((*rest, Option(wanted, values)))
 
 
@@ -140,70 +138,98 @@ def _mapping(kind: str, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[
             yield Variable(f"{kind}{name}", a.get(name), b.get(name))
 
 
+def _with_key(values: Mapping[str, str], name: str, value: str | None) -> dict[str, str]:
+    rest = {key: text for key, text in values.items() if key != name}
+    return dict(sorted((rest if value is None else {**rest, name: value}).items()))
+
+
 def _mounts(baseline: Baseline) -> dict[str, str]:
-    return {m.target: f"{m.source}{' (read-only)' if m.read_only else ''}" for m in baseline.mounts}
+    return {mount.target: f"{mount.source}{_READ_ONLY if mount.read_only else ''}" for mount in baseline.mounts}
+
+
+def _with_mount(mounts: tuple[Mount, ...], target: str, value: str | None) -> tuple[Mount, ...]:
+    rest = [mount for mount in mounts if mount.target != target]
+    if value is not None:
+        source = value.removesuffix(_READ_ONLY)
+        rest.append(Mount(source=source, target=target, read_only=value.endswith(_READ_ONLY)))
+    return tuple(sorted(rest, key=lambda mount: (mount.target, mount.source)))
 
 
 def _container(options: ContainerOptions | None) -> dict[str, str]:
-    dumped: dict[str, Any] = {} if options is None else options.model_dump(mode="json", exclude_none=True)
-    return {name: str(value) for name, value in dumped.items() if value not in ({}, [])}
+    if options is None:
+        return {}
+    dumped = options.model_dump(mode="json", exclude_none=True)
+    limits = {f"ulimit {name}": str(limit) for name, limit in dumped.pop("ulimits", {}).items()}
+    return {name: " ".join(value) if isinstance(value, list) else str(value) for name, value in dumped.items()} | limits
 
 
-def _image(a: Baseline, b: Baseline) -> Variable | None:
-    x, y = a.image, b.image
-    if x is None or y is None:
-        return None if x is y else Variable("image", _image_name(x), _image_name(y))
-    pairs = ((x.digest, y.digest), (x.image_id, y.image_id))
-    known = [(one, other) for one, other in pairs if one and other]
-    if x.reference == y.reference and all(one == other for one, other in known):
-        return None
-    return Variable("image", _image_name(x), _image_name(y))
+def _with_container(options: ContainerOptions | None, name: str, value: str | None) -> ContainerOptions:
+    now = options or ContainerOptions()
+    if name.startswith("ulimit "):
+        limits = _with_key({key: str(limit) for key, limit in now.ulimits.items()}, name.removeprefix("ulimit "), value)
+        return now.model_copy(update={"ulimits": {key: int(limit) for key, limit in limits.items()}})
+    if name not in ContainerOptions.model_fields:
+        raise InvalidCommand(f"expected an option of the container, found {name!r}")
+    new: Any = value
+    if value is not None and name in _NUMBERS:
+        new = int(value)
+    if value is not None and name == "entrypoint":
+        new = tuple(value.split(" "))
+    return now.model_copy(update={name: new})
+
+
+def _image(a: ImageRef | None, b: ImageRef | None) -> Iterator[Variable]:
+    if a is None or b is None:
+        if a is not b:
+            yield Variable("image", _image_name(a), _image_name(b))
+        return
+    known = [(x, y) for x, y in ((a.digest, b.digest), (a.image_id, b.image_id)) if x and y]
+    if any(x != y for x, y in known) or (a.reference != b.reference and not known):
+        yield Variable("image", _image_name(a), _image_name(b))
 
 
 def _image_name(image: ImageRef | None) -> str | None:
     if image is None:
         return None
-    return f"{image.reference}@{image.digest}" if image.digest else image.reference
+    identity = image.digest or image.image_id
+    return f"{image.reference}@{identity}" if identity else image.reference
 
 
-def _interpreter(a: Baseline, b: Baseline) -> Variable | None:
-    x, y = a.interpreter, b.interpreter
-    if x is None or y is None:
-        return None  # not read on one side: nothing is known to differ
-    if x.python != y.python:
-        return Variable("interpreter", x.python, y.python)
-    if not x.packages or not y.packages or x.packages == y.packages:
-        return None
-    names = sorted(n for n in {*x.packages, *y.packages} if x.packages.get(n) != y.packages.get(n))
-    detail = tuple(f"{n}: {x.packages.get(n, '-')} → {y.packages.get(n, '-')}" for n in names)
-    return Variable("packages", f"{len(names)} versions", detail[0], detail)
-
-
-def _model(a: ModelFiles | None, b: ModelFiles | None) -> Variable | None:
+def _interpreter(a: Interpreter | None, b: Interpreter | None) -> Iterator[Variable]:
     if a is None or b is None:
-        return None
-    if a.path != b.path:
-        return Variable("model path", a.path, b.path)
-    detail = [
-        f"{label}: {x or '-'} → {y or '-'}"
-        for label, x, y in (
-            ("revision", a.revision, b.revision),
-            ("index", (a.index_sha256 or "")[:12], (b.index_sha256 or "")[:12]),
-            ("config.json", (a.config_sha256 or "")[:12], (b.config_sha256 or "")[:12]),
-        )
-        if x != y
-    ]
-    before, after = dict(a.files), dict(b.files)
-    detail += [
-        f"{name}: {before.get(name, 'absent')} → {after.get(name, 'absent')} bytes"
-        for name in sorted({*before, *after})
-        if before.get(name) != after.get(name)
-    ]
-    if not detail:
-        return None
-    return Variable(
-        "model files", f"{len(before)} files", f"{len(after)} files, {len(detail)} differences", tuple(detail)
+        return
+    names: list[str] = []
+    if a.packages and b.packages:
+        names = sorted(name for name in {*a.packages, *b.packages} if a.packages.get(name) != b.packages.get(name))
+    detail = tuple(f"{name}: {_shown(a.packages.get(name))} → {_shown(b.packages.get(name))}" for name in names)
+    if a.python != b.python:
+        yield Variable("interpreter", a.python, b.python, detail)
+    elif detail:
+        yield Variable("packages", f"{len(a.packages)} versions", f"{len(names)} of them other: {detail[0]}", detail)
+
+
+def _model_files(a: ModelFiles | None, b: ModelFiles | None) -> Iterator[Variable]:
+    """All files of a model are one variable: repairing a directory is one change, each file a detail of it."""
+    if a is None or b is None:
+        return
+    pairs = (
+        ("path", a.path, b.path),
+        ("revision", a.revision, b.revision),
+        ("index", a.index_sha256, b.index_sha256),
+        ("config.json", a.config_sha256, b.config_sha256),
     )
+    detail = [f"{label}: {_shown(x)} → {_shown(y)}" for label, x, y in pairs if x != y]
+    before, after = dict(a.files), dict(b.files)
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            was, now = (f"{side[name]} bytes" if name in side else "absent" for side in (before, after))
+            detail.append(f"{name}: {was} → {now}")
+    if detail:
+        yield Variable("model files", _files(a), _files(b), tuple(detail))
+
+
+def _files(model: ModelFiles) -> str:
+    return f"{len(model.files)} files of {sum(size for _, size in model.files)} bytes in {model.path}"
 
 
 def _shown(value: str | None) -> str:

@@ -68,6 +68,11 @@ class Option:
         return self.name.partition(".")[0]
 
     @property
+    def key(self) -> str:
+        """What the option sets: `--no-x` and `--x` set the same."""
+        return f"--{self.name[5:]}" if self.name.startswith("--no-") else self.name
+
+    @property
     def shown(self) -> str | None:
         """The value for a reader; None for a bare flag."""
         return " ".join(self.values) if self.values else None
@@ -98,16 +103,16 @@ def options_of(argv: tuple[str, ...]) -> tuple[Option, ...]:
 
 
 def normalised(options: Iterable[Option]) -> tuple[str, ...]:
-    """Return the words: positional ones first, options sorted by name; of a repeated option the last, unless it adds up."""
+    """Return the words: positional ones first, options sorted by what they set; of a repeated one the last, unless it adds up."""
     positional: list[str] = []
     named: dict[str, list[Option]] = {}
     for option in options:
         if not option.name:
             positional.extend(option.values)
         elif option.name in REPEATED:
-            named.setdefault(option.name, []).append(option)
+            named.setdefault(option.key, []).append(option)
         else:
-            named[option.name] = [option]
+            named[option.key] = [option]
     return (*positional, *(word for name in sorted(named) for option in named[name] for word in option.words))
 
 
@@ -118,9 +123,9 @@ def overridden(options: Iterable[Option]) -> tuple[Option, ...]:
     for option in options:
         if not option.name or option.name in REPEATED:
             continue
-        if option.name in last:
-            void.append(last[option.name])
-        last[option.name] = option
+        if option.key in last:
+            void.append(last[option.key])
+        last[option.key] = option
     return tuple(void)
 
 
