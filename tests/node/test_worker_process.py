@@ -168,7 +168,8 @@ def test_a_day_of_a_worker(worker: Worker) -> None:
     wait_for(lambda: worker.bot.hellos[-1].held == (held,))
 
 
-def test_a_killed_queue_process_loses_its_job_and_nothing_stays(worker: Worker) -> None:
+def test_what_a_worker_loses_refuses_and_calls_off(worker: Worker, capfd: pytest.CaptureFixture[str]) -> None:
+    """A killed queue process loses its job; a second worker is refused; the worker's end calls a running launch off."""
     worker.start()
     worker.launch("job-1", lines=["INFO importing"], ignore_term=True, children=1)
     wait_for(lambda: len(worker.engines()) == 2)
@@ -178,7 +179,21 @@ def test_a_killed_queue_process_loses_its_job_and_nothing_stays(worker: Worker) 
     assert report.outcome is JobOutcome.LOST
     assert "not run again" in (report.error or "")
     wait_for(lambda: worker.engines() == [])
+
+    first = worker.process
+    worker.start()
+    assert worker.process is not None
+    assert worker.process.wait(timeout=45) == 2
+    assert "expected no other worker of gpu-a1" in capfd.readouterr().err
+    worker.process = first
+
+    worker.launch("job-2", lines=["INFO importing"])
+    wait_for(lambda: len(worker.engines()) == 1)
     assert worker.end() == 0
+    assert worker.engines() == []
+    report = worker.report("job-2", 1)
+    assert report.outcome is JobOutcome.CANCELLED
+    assert "the worker's own end" in (report.error or "")
 
 
 def test_the_end_of_the_parent_ends_worker_and_engines(worker: Worker) -> None:
@@ -192,26 +207,3 @@ def test_the_end_of_the_parent_ends_worker_and_engines(worker: Worker) -> None:
     assert worker.process.wait(timeout=20) == 0
     assert worker.engines() == []
     assert worker.bot.hellos[-1].ended[0].how == "stopped"
-
-
-def test_the_end_of_the_worker_calls_a_running_launch_off(worker: Worker) -> None:
-    worker.start()
-    worker.launch("job-1", lines=["INFO importing"])
-    wait_for(lambda: len(worker.engines()) == 1)
-    assert worker.end() == 0
-    assert worker.engines() == []
-    report = worker.report("job-1", 1)
-    assert report.outcome is JobOutcome.CANCELLED
-    assert "the worker's own end" in (report.error or "")
-
-
-def test_a_second_worker_of_the_same_node_is_refused(worker: Worker, capfd: pytest.CaptureFixture[str]) -> None:
-    worker.start()
-    wait_for(lambda: bool(worker.bot.hellos))
-    first = worker.process
-    worker.start()
-    assert worker.process is not None
-    assert worker.process.wait(timeout=20) == 2
-    assert "expected no other worker of gpu-a1" in capfd.readouterr().err
-    worker.process = first
-    assert worker.end() == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from playbooks.evidence.redaction import redact_json
 from playbooks.messages import FieldValue, FingerprintFacts, FingerprintParams, JobRequest
 from playbooks.reading.fields import indexes, read, value_of
 from playbooks.secret_names import is_secret_name
@@ -121,7 +122,7 @@ def _field(name: str, field: FieldValue) -> FieldValue:
         return field.model_copy(update={"value": clean(field.value, {}), "detail": clean(field.detail, {})})
     if isinstance(field.value, list) and all(isinstance(part, str) for part in field.value):
         return field.model_copy(update={"value": _argv(field.value)})
-    return field.model_copy(update={"detail": clean(field.detail, {})}) if field.detail else field
+    return field.model_copy(update={"value": redact_json(field.value)[0], "detail": clean(field.detail, {})})
 
 
 def _argv(words: list[str]) -> list[str]:

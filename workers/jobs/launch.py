@@ -24,7 +24,7 @@ from workers.errors import JobError, PolicyRefusal, StartFailed
 from workers.jobs.deps import Deps, Done
 from workers.jobs.holding import STOP_GRACE_S, replace_held
 from workers.jobs.readiness import DEFAULT_SAMPLE, ReadyProbe, Target
-from workers.jobs.redacting import clean
+from workers.jobs.redacting import LiveCleaner, clean
 from workers.jobs.resolving import resolve
 from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
 from workers.policy import Allowed, allow_launch
@@ -135,7 +135,7 @@ class _Attempt:
             total_s=self._allowed.total_s,
             clock=self._deps.clock,
             control=self._control,
-            clean=self.clean,
+            cleaner=LiveCleaner(self._allowed.secrets),
         )
         return self._watch.run()
 

@@ -6,14 +6,13 @@ What the lines mean is said by the analyser of `playbooks`; here stands only whe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from playbooks.judging.first_failure import Analyser
-
 from playbooks.messages import LimitHit, Limits, RequestRun, StageLimit, StageSpan
 from playbooks.vocabulary import Outcome, Stage
 from workers.jobs.readiness import ReadyProbe
+from workers.jobs.redacting import LiveCleaner
 from workers.ports import Clock, Control, EngineState, RunningEngine
 
 DEFAULT_LIMITS: dict[Stage, StageLimit] = {
@@ -59,7 +58,7 @@ class Watch:
         total_s: int,
         clock: Clock,
         control: Control,
-        clean: Callable[[str], str],
+        cleaner: LiveCleaner,
     ) -> None:
         self._engine = engine
         self._analyser = analyser
@@ -68,7 +67,7 @@ class Watch:
         self._total_s = total_s
         self._clock = clock
         self._control = control
-        self._clean = clean
+        self._cleaner = cleaner
         self._start = clock.monotonic()
         self._stage = Stage.CONTAINER_INIT
         self._stage_since = self._start
@@ -146,7 +145,7 @@ class Watch:
             self._partial = b""
 
     def _feed(self, line: bytes) -> None:
-        text = self._clean(line.decode("utf-8", errors="replace"))
+        text = self._cleaner.line(line.decode("utf-8", errors="replace"))
         self.lines += 1
         if text.strip():
             self._last = text.strip()
@@ -195,7 +194,7 @@ class Watch:
             kind, seconds = "silence", limit.silence_s
         else:
             return None
-        observed = f"last line: {self._last[:300]}\n{self._clean(self._engine.snapshot())}"
+        observed = f"last line: {self._last[:300]}\n{self._cleaner.text(self._engine.snapshot())}"
         return LimitHit.model_validate({"stage": self._stage, "kind": kind, "limit_s": seconds, "observed": observed})
 
     def _ending(self, outcome: Outcome, *, state: EngineState | None = None, limit: LimitHit | None = None) -> Ending:
