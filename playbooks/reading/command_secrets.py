@@ -15,7 +15,10 @@ _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-?+])[^}]*)?\}?")
 _FLAG_NAMES = {"api-key": "VLLM_API_KEY", "hf-token": "HF_TOKEN"}
 _SHAPE_NAMES = (("hf_", "HF_TOKEN"), ("nvapi-", "NVIDIA_API_KEY"), ("AKIA", "AWS_ACCESS_KEY_ID"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
-_INLINE_ASSIGNMENT = re.compile(r"(?<![\w.-])([A-Za-z_][A-Za-z0-9_-]*)(=|\s*:\s*|\s+)(\"[^\"]*\"|'[^']*'|[^\s'\";&|]+)")
+_INLINE_ASSIGNMENT = re.compile(
+    r"(?<![\w.-])(?:([A-Za-z_][\w.-]*)(=|\s*:\s*)|(-{1,2}[A-Za-z_][\w.-]*)(=|\s+))(\"[^\"]*\"|'[^']*'|[^\s'\";&|]+)"
+)
+_SCHEMES = frozenset({"bearer", "basic", "token"})
 
 
 class Redactor:
@@ -67,12 +70,12 @@ class Redactor:
         """Return a shell line or other prose with secrets replaced by the name before them or by shape."""
 
         def replaced(match: re.Match[str]) -> str:
-            name, sign, value = match[1], match[2], match[3]
-            if not is_secret_name(name) or _REFERENCE.fullmatch(value) or value.startswith("-"):
+            name, sign, value = match[1] or match[3], match[2] or match[4], match[5]
+            if not is_secret_name(name) or _REFERENCE.fullmatch(value) or value.lower() in _SCHEMES:
                 return match[0]
             return name + sign + self._by_name(name, value.strip("'\""))
 
-        return self.text(_INLINE_ASSIGNMENT.sub(replaced, text))
+        return _INLINE_ASSIGNMENT.sub(replaced, self.text(text))
 
     def _by_name(self, name: str, value: str) -> str:
         if _REFERENCE.fullmatch(value):

@@ -69,7 +69,8 @@ def _of_shell(text: str) -> LaunchCommand:
             found = launch
         elif expanded.words[0] not in _SILENT:
             where = "before" if found is None else "after"
-            aside.append(f"{where} the launch, not taken over: {shlex.join(expanded.words)}")
+            shown = expanded.words[:2] if "login" in expanded.words else expanded.words  # a password may be any word
+            aside.append(f"{where} the launch, not taken over: {shlex.join(shown)}")
     if found is None:
         raise InvalidCommand(_refusal(text))
     outside = sorted(name for name in exported if found.kind.in_container and name not in found.env)

@@ -17,7 +17,11 @@ _DASH = re.compile(r"(?:(?<=\s)|^)[—–](?=[A-Za-z])")
 _CONTINUED = re.compile(r"[ \t]*[\\`^][ \t]*\r?\n[ \t]*")
 _PROMPT = re.compile(r"^\s*(?:\[?[\w.-]+@[\w.-]+[^$#\n]{0,40}[$#]|[$#>%])\s+(?=\S)")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
-_OPERATOR = re.compile(r"[;&|()<>]+")
+_OPERATOR = re.compile(r"[;&|<>]+")
+_SUBSTITUTION = re.compile(r"\$\([^()\n]*\)|`[^`\n]*`")
+_HOLD = {ord(" "): "\x1c", ord(";"): "\x1d", ord("|"): "\x1e", ord("'"): "\x1f", ord('"'): "\x1a"}
+"""A command substitution is one word, whatever stands in it."""
+_LET_GO = {ord(held): chr(plain) for plain, held in _HOLD.items()}
 _EXPANDED = re.compile(r"(?<!\\)\$(?!\{node:)(?:\{[^}]*\}|\([^)]*\)?|[A-Za-z_][A-Za-z0-9_]*)")
 _BLOCK_FENCE = re.compile(r"^\s*```[\w-]*\s*$", re.MULTILINE)
 
@@ -86,7 +90,8 @@ def _open_quote(line: str) -> bool:
 
 
 def _words(line: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|()<>")
+    held = _SUBSTITUTION.sub(lambda match: match[0].translate(_HOLD), line)
+    lexer = shlex.shlex(held, posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
     lexer.commenters = ""
     words: list[str] = []
@@ -94,7 +99,7 @@ def _words(line: str) -> list[str]:
         for word in lexer:
             if word.startswith("#"):
                 break
-            words.append(word)
+            words.append(word.translate(_LET_GO))
     except ValueError as error:
         raise InvalidCommand(f"expected balanced quotes, found {str(error).lower()} in {line[:80]!r}") from error
     return words
