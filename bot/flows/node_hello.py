@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
-from bot.errors import Replayed
+from bot.errors import JobNotAsked, Replayed
 from bot.flows.held_engines import still_held
+from bot.flows.node_jobs import collect_wish, fingerprint_wish
+from bot.flows.request_job import add_job
 from playbooks.evidence.entries import HeldEnded
 from playbooks.messages import HelloReply
 
@@ -33,8 +35,24 @@ def node_hello(services: Services, hello: NodeHello) -> HelloReply:
             raise Replayed(f"expected a hello after {known.hello.at.isoformat()}, found {hello.at.isoformat()}")
         tx.save_hello(hello, at=now)
         ended = _told_ends(tx, hello, now) + _missing_ends(tx, hello, now)
+        if known is None or known.heard_at is None or now - known.heard_at > services.timing.node_silent_after:
+            _save_waiting_scenes(tx, services, hello.node, now)
     services.nudge()
     return HelloReply(node=hello.node, bot_time=now, detail="; ".join(ended))
+
+
+def _save_waiting_scenes(tx: Writing, services: Services, node: str, now: datetime) -> None:
+    """Ask for the scenes that could not be asked for while the node was silent."""
+    for incident in tx.incidents(open_only=True):
+        case = incident.case
+        if case.opened.payload.node != node or case.jobs or case.scenes or case.fingerprints:
+            continue
+        actor = f"user:{incident.owner}"
+        try:
+            add_job(tx, services, collect_wish(incident, node, actor), now=now)
+            add_job(tx, services, fingerprint_wish(tx, incident, node, actor), now=now)
+        except JobNotAsked:
+            continue  # held or refused: the thread's next step asks again
 
 
 def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:

@@ -1,0 +1,65 @@
+"""The main job with a real vLLM: a broken model directory twice (score 2), repaired as the one change, ready twice (score 2),
+and a request job that finds the engine which the launch job left held."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from playbooks.evidence import bundle
+from tests.support.running_sandbox import running_sandbox
+
+TINY = Path(__file__).resolve().parents[2] / ".lab" / "models" / "tiny-llama"
+LAUNCHES_S = 400
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
+
+
+def test_a_broken_model_directory_is_repaired_as_the_one_change(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    model = data / "models" / "tiny"
+    model.parent.mkdir(parents=True)
+    shutil.copytree(TINY, model)
+    shard = sorted(model.glob("*.safetensors"))[-1]
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:1000])
+
+    with running_sandbox(data) as story:
+        olga, ana = story.ws.as_user("olga"), story.ws.as_user("ana")
+        command = f"vllm serve {model} --served-model-name tiny --enforce-eager --max-model-len 4096 --dtype bfloat16"
+        story.open(
+            olga,
+            title="The tiny model does not start",
+            what_fails="after a copy",
+            command=command,
+            playbook="generic-vllm",
+        )
+        story.says("Boundary:", 120)
+        story.answer(olga, "The first failing request", "none, it never became ready")
+        story.answer(olga, "The first exception, with the complete log around it", "not kept")
+        story.answer(olga, "Every change so far, and when it failed first", "the directory was copied today")
+
+        # broken: twice the same first failure
+        story.run(olga)
+        story.times("weight loading failed", 2, LAUNCHES_S)
+        story.says("Score 2", 60)
+
+        # the decision, approved by the second person; the repair is the one change
+        olga.mention("decide", story.thread)
+        assert "files" in story.says("Proposed:", 30)
+        ana.press("Approve", thread=story.thread)
+        story.says("· Approved", 30)
+        shard.write_bytes(whole)
+        story.run(olga)
+        story.times("ready", 2, LAUNCHES_S)
+        story.times("Score", 3, 120)
+        assert story.count("Score 2") >= 2
+        assert story.count("Score 0") >= 1
+
+        # a request job finds the engine that the launch left held
+        olga.mention("next", story.thread)
+        olga.press("Send the fixed request", thread=story.thread, within_s=60)
+        assert "5 of 5" in story.says("Fixed request", 180)
+        verdict = bundle.verify(story.bundle(olga))
+        assert verdict.problems == ()
