@@ -12,97 +12,92 @@ SHORTEST = 4
 """A literal shorter than this is found on nearly every line and saves nothing."""
 
 _CLASSES = frozenset("dDsSwWbBAZ")
-_PLACE = re.compile(r"\{\d*,?\d*\}")
+_REPEAT = re.compile(r"[?*+]|\{(\d*),?\d*\}")
+_GROUP = re.compile(r"\((?:\?:|\?P<\w+>|\?[a-z]+:|(?!\?))")
+_FLAGS = re.compile(r"^\(\?[a-z]+\)")
 
 
 def required(pattern: str) -> tuple[str, ...]:
     """Return literals, in lower case, one of which is in every text the pattern matches; empty when none was found."""
-    found = []
-    for branch in _branches(pattern):
-        best = max(_runs(branch), key=len, default="")
-        if len(best) < SHORTEST:
+    found: list[str] = []
+    for branch in _branches(_FLAGS.sub("", pattern)):
+        best = max(_sets(branch), key=_shortest, default=())
+        if _shortest(best) < SHORTEST:
             return ()
-        found.append(best.lower())
+        found += best
     return tuple(dict.fromkeys(found))
 
 
+def _shortest(literals: tuple[str, ...]) -> int:
+    return min(map(len, literals), default=0)
+
+
 def _branches(pattern: str) -> list[str]:
-    """Split at the alternations of the outermost level; a group around the whole pattern is opened."""
-    pattern = re.sub(r"^\(\?[a-z]+\)", "", pattern)
-    parts, start, depth, index = [], 0, 0, 0
+    """Split at the alternations of the outermost level."""
+    parts, start, index = [], 0, 0
     while index < len(pattern):
         char = pattern[index]
-        if char == "\\":
-            index += 2
-            continue
-        if char == "[":
-            index = _end_of_set(pattern, index)
-            continue
-        depth += (char == "(") - (char == ")")
-        if char == "|" and depth == 0:
+        if char == "|":
             parts.append(pattern[start:index])
             start = index + 1
-        index += 1
+        index = _after(pattern, index)
     parts.append(pattern[start:])
-    if len(parts) == 1 and (inner := re.fullmatch(r"\((?:\?:)?((?:[^()\\]|\\.)*)\)", pattern)) and "|" in inner[1]:
-        return _branches(inner[1])
     return parts
 
 
-def _end_of_set(pattern: str, index: int) -> int:
-    end = index + 1
-    if pattern[end : end + 1] == "^":
-        end += 1
-    if pattern[end : end + 1] == "]":
-        end += 1
-    while end < len(pattern) and pattern[end] != "]":
-        end += 2 if pattern[end] == "\\" else 1
-    return end + 1
+def _after(pattern: str, index: int) -> int:
+    """Return the place behind one item: a character, an escape, a set or a whole group."""
+    char = pattern[index]
+    if char == "\\":
+        return index + 2
+    if char == "[":
+        end = index + (2 if pattern[index + 1 : index + 2] == "^" else 1)
+        end += pattern[end : end + 1] == "]"
+        while end < len(pattern) and pattern[end] != "]":
+            end += 2 if pattern[end] == "\\" else 1
+        return end + 1
+    if char == "(":
+        index += 1
+        while index < len(pattern) and pattern[index] != ")":
+            index = _after(pattern, index)
+    return index + 1
 
 
-def _runs(branch: str) -> list[str]:  # noqa: C901 - a scanner, one row for each character
-    """Collect the runs of plain characters at the outermost level, without those a quantifier makes optional."""
-    runs: list[str] = []
+def _sets(branch: str) -> list[tuple[str, ...]]:
+    """Collect what each mandatory part of a branch needs: one run of plain characters, or what a group needs."""
+    found: list[tuple[str, ...]] = []
     run: list[str] = []
-    depth = index = 0
 
     def close() -> None:
         if run:
-            runs.append("".join(run))
+            found.append(("".join(run).lower(),))
             run.clear()
 
+    index = 0
     while index < len(branch):
-        char = branch[index]
-        if char == "[":
+        end = _after(branch, index)
+        item = branch[index:end]
+        repeat = _REPEAT.match(branch, end)
+        needed = repeat is None or repeat[0] == "+" or repeat[1] not in {None, "", "0"}
+        plain = _plain(item)
+        if plain and needed:
+            run.append(plain)
+        if not plain or repeat is not None:
             close()
-            index = _end_of_set(branch, index)
-            continue
-        if char in "()":
-            close()
-            depth += 1 if char == "(" else -1
-        elif depth == 0 and (place := _PLACE.match(branch, index)) and char == "{":
-            _drop_last(run)
-            close()
-            index = place.end()
-            continue
-        elif char in "?*":
-            _drop_last(run)
-            close()
-        elif char in ".^$+|":
-            close()
-        elif char == "\\":
+        group = _GROUP.match(item)
+        if group is not None and needed and (inner := required(item[group.end() : -1])):
+            found.append(inner)
+        index = end if repeat is None else repeat.end()
+        if repeat is not None and branch[index : index + 1] in {"?", "+"}:
             index += 1
-            if branch[index] in _CLASSES or branch[index].isdigit():
-                close()
-            elif depth == 0:
-                run.append({"n": "\n", "t": "\t"}.get(branch[index], branch[index]))
-        elif depth == 0:
-            run.append(char)
-        index += 1
     close()
-    return runs
+    return found
 
 
-def _drop_last(run: list[str]) -> None:
-    if run:
-        run.pop()
+def _plain(item: str) -> str:
+    """Return the character that an item stands for; empty when it stands for several."""
+    if len(item) == 1:
+        return "" if item in ".^$" else item
+    if item[0] != "\\" or item[1] in _CLASSES or item[1].isdigit():
+        return ""
+    return {"n": "\n", "t": "\t"}.get(item[1], item[1])
