@@ -46,7 +46,6 @@ class Options:
     data: Path
     mode: Literal["http", "socket"] = "http"
     policy: Path | None = None
-    with_worker: bool = True
 
 
 @dataclass(slots=True)
@@ -183,9 +182,8 @@ def _prepare(options: Options, kept: Kept, owned: dict[str, Owned]) -> Sandbox:
         "broker": Part(owned["broker"], (str(server), str(conf)), inherited),
         "bot": Part(owned["bot"], (*_BASELINE, "bot", "--log-text"), bot_env),
     }
-    if options.with_worker:
-        # It watches this process itself, so that it can stop its engines before it ends.
-        sandbox.parts["worker"] = Part(owned["worker"], worker, node_env, tether=False)
+    # The worker watches this process itself, so that it can stop its engines before it ends.
+    sandbox.parts["worker"] = Part(owned["worker"], worker, node_env, tether=False)
     url = None if options.mode == "socket" else f"{sandbox.bot_url}/slack/events"
     sandbox.standin = build(
         port=options.port,

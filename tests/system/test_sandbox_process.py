@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
-from bot.sandbox.keeping import free_port
+from bot.sandbox.keeping import free_port, take_lock
 from tests.support.workspace import Workspace
 
 STARTS_WITHIN_S = 60.0
@@ -52,6 +53,17 @@ class Sandbox:
                 found.append(one)
         return found
 
+    def answer(self, *, asking: bool = True) -> dict[str, Any]:
+        """The bot's answer to a log dropped in a direct conversation."""
+        olga = self.ws.as_user("olga")
+        if asking:
+            assert olga.drop("bad-model-path-1", channel=olga.dm)["ok"]
+        return self.ws.until(
+            lambda: next((m for m in self.ws.state()["messages"][olga.dm] if m.get("bot_id")), None),
+            "an answer to the log",
+            STARTS_WITHIN_S,
+        )
+
     def gone(self) -> None:
         self.ws.until(lambda: not self.family(), "no process left", STARTS_WITHIN_S)
 
@@ -70,39 +82,46 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
 
 
 @pytest.mark.timeout(180)
-def test_it_survives_a_kill_and_ends_whole(sandbox: Sandbox) -> None:
-    killed = sandbox.start()
+def test_one_command_brings_it_up_and_one_ctrl_c_ends_all_of_it(sandbox: Sandbox) -> None:
+    process = sandbox.start()
     sandbox.ws.ready(STARTS_WITHIN_S)
-    olga = sandbox.ws.as_user("olga")
-    assert olga.drop("bad-model-path-1", channel=olga.dm)["ok"]
-    answer = sandbox.ws.until(
-        lambda: next((m for m in sandbox.ws.state()["messages"][olga.dm] if m.get("bot_id")), None),
-        "an answer to the log",
-        STARTS_WITHIN_S,
-    )
+    assert sandbox.answer() is not None
     assert sandbox.ws.http.get("/healthz").json()["ok"] is True
-
-    killed.kill()
-    killed.communicate()
-    again = sandbox.start()
-    sandbox.ws.ready(STARTS_WITHIN_S)
-    assert [m["ts"] for m in sandbox.ws.state()["messages"][olga.dm] if m.get("bot_id")][:1] == [answer["ts"]]
-    assert killed.pid not in {one.pid for one in sandbox.family()}
-
-    second = subprocess.run(
-        [*again.args, "--port", str(free_port())],  # type: ignore[misc]
-        capture_output=True, text=True, timeout=STARTS_WITHIN_S, check=False,
-    )  # fmt: skip
-    assert second.returncode == 2
-    assert "a sandbox works on this data already" in second.stderr
-
-    again.send_signal(signal.SIGINT)
-    told, _ = again.communicate(timeout=STARTS_WITHIN_S)
-    assert again.returncode == 0
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=STARTS_WITHIN_S)
+    assert process.returncode == 0
     assert "Press first" in told
     assert "BASELINE_SLACK_BOT_TOKEN is set and not used" in told
     assert "xoxb-somebody-elses" not in told
     sandbox.gone()
+
+
+@pytest.mark.services  # two whole starts: too long for the default run
+@pytest.mark.timeout(300)
+def test_a_kill_leaves_nothing_that_the_next_start_does_not_clean_up(sandbox: Sandbox) -> None:
+    killed = sandbox.start()
+    sandbox.ws.ready(STARTS_WITHIN_S)
+    answer = sandbox.answer()
+    before = {one.pid for one in sandbox.family()}
+    killed.kill()
+    killed.communicate()
+    again = sandbox.start()
+    sandbox.ws.ready(STARTS_WITHIN_S)
+    sandbox.ws.until(
+        lambda: not before & {one.pid for one in sandbox.family()}, "none of the killed sandbox's processes"
+    )
+    assert sandbox.answer(asking=False)["ts"] == answer["ts"]
+    again.send_signal(signal.SIGTERM)
+    again.communicate(timeout=STARTS_WITHIN_S)
+    sandbox.gone()
+
+
+def test_a_folder_is_worked_on_by_one_sandbox(sandbox: Sandbox) -> None:
+    with take_lock(sandbox.data / "sandbox", "http://127.0.0.1:1"):
+        told, _ = sandbox.start().communicate(timeout=STARTS_WITHIN_S)
+    assert sandbox.process is not None
+    assert sandbox.process.returncode == 2
+    assert "a sandbox works on this data already" in told
 
 
 def test_a_taken_port_is_named(sandbox: Sandbox) -> None:
