@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ahocorasick_rs import AhoCorasick
+
 from playbooks.judging.signature_catalogue import (
     Benign,
     Catalogue,
@@ -32,13 +34,14 @@ class Matcher:
     """Look-ups of one catalogue, made once and shared by all analysers."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._by_literal: dict[str, list[Pattern]] = {}
         ordered = (*catalogue.benign, *catalogue.signatures, *catalogue.derived, *catalogue.markers)
-        self._order = {id(pattern): place for place, pattern in enumerate(ordered)}
-        for pattern in ordered:
+        by_literal: dict[str, list[tuple[int, Pattern]]] = {}
+        for place, pattern in enumerate(ordered):
             for literal in pattern.literals:
-                self._by_literal.setdefault(literal, []).append(pattern)
-        self._always = [pattern for pattern in ordered if not pattern.literals]
+                by_literal.setdefault(literal, []).append((place, pattern))
+        self._always = [(place, pattern) for place, pattern in enumerate(ordered) if not pattern.literals]
+        self._of_literal = list(by_literal.values())
+        self._literals = AhoCorasick(list(by_literal))
         self._frames = catalogue.frames
 
     @classmethod
@@ -49,18 +52,17 @@ class Matcher:
         matcher: Matcher = catalogue.memo["matcher"]
         return matcher
 
-    def match(self, text: str, kind: str = "") -> Match:  # noqa: C901 - the hot loop, in one piece
+    def match(self, text: str, kind: str = "") -> Match:  # noqa: C901, PLR0912 - the hot loop, in one piece
         """Match one line of an input of this kind; a signature bound to other kinds is not asked."""
-        lower = text.lower()
-        hits = [*self._always]
-        hits += [pattern for literal, patterns in self._by_literal.items() if literal in lower for pattern in patterns]
+        hits = dict(self._always)
+        for number, _, _ in self._literals.find_matches_as_indexes(text.lower(), overlapping=True):
+            hits.update(self._of_literal[number])
         if not hits:
             return NOTHING
-        hits.sort(key=lambda pattern: self._order[id(pattern)])
         signature: Signature | None = None
         derived: Derived | None = None
         marker: Marker | None = None
-        for pattern in dict.fromkeys(hits):
+        for _, pattern in sorted(hits.items()):
             if isinstance(pattern, Signature):
                 if signature is not None and not (signature.generic and not pattern.generic):
                     continue
