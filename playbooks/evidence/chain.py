@@ -88,13 +88,40 @@ def verify(entries: Iterable[LedgerEntry], *, incident: str | None = None, head:
         incident = entry.incident if incident is None else incident
         check_link(entry, seq=count + 1, previous=last, incident=incident)
         count, last = count + 1, entry.hash
+    return count, _checked_head(incident, count, last, head)
+
+
+def _checked_head(incident: str | None, count: int, last: str, head: str | None) -> str:
     found = head_hash(incident or "", count, last)
     if head is not None and head != found:
         raise BrokenChain(
             f"expected head {head[:16]}…, found {found[:16]}… after #{count}: entries were cut off, added or replaced",
             seq=count + 1,
         )
-    return count, found
+    return found
+
+
+def verify_ledger(
+    data: bytes, *, incident: str | None = None, head: str | None = None
+) -> tuple[list[LedgerEntry], str]:
+    """Read and check a whole `ledger.jsonl`; return its entries, oldest first, and its head hash.
+
+    incident, head: as for `verify`.
+
+    Raises:
+        BrokenChain: a line is no entry, or the chain does not hold; `seq` is the first bad one.
+    """
+    entries: list[LedgerEntry] = []
+    last = GENESIS
+    for seq, line in enumerate(_lines(data), start=1):
+        entry = _read_whole(line, seq, last)
+        if entry is None or entry.incident != (incident or entry.incident):
+            entry = parse_line(line, seq=seq)
+            check_link(entry, seq=seq, previous=last, incident=incident or entry.incident)
+        incident = incident or entry.incident
+        entries.append(entry)
+        last = entry.hash
+    return entries, _checked_head(incident, len(entries), last, head)
 
 
 def check_link(entry: LedgerEntry, *, seq: int, previous: str, incident: str) -> None:
@@ -153,10 +180,47 @@ def parse_ledger(data: bytes) -> Iterator[LedgerEntry]:
     Raises:
         BrokenChain: a line that is no entry; `seq` is its line number, which is the sequence number it should have.
     """
+    for number, line in enumerate(_lines(data), start=1):
+        yield parse_line(line, seq=number)
+
+
+def _lines(data: bytes) -> list[bytes]:
     if data and not data.endswith(b"\n"):
         raise BrokenChain("the last line has no line feed: the file was cut", seq=data.count(b"\n") + 1)
-    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
-        yield parse_line(line, seq=number)
+    return data.split(b"\n")[:-1]
+
+
+_PLAIN = rb'[^"\\\x00-\x1f]*'
+_FRONT = re.compile(
+    rb'\{"actor":"(?P<actor>%b)","artifacts":\[(?P<artifacts>(?:"[0-9a-f]{64}"(?:,"[0-9a-f]{64}")*)?)\],'
+    rb'"at":"(?P<at>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)",(?P<sealed>"hash":"(?P<hash>[0-9a-f]{64})",)'
+    rb'"incident":"(?P<incident>%b)","kind":"(?P<kind>%b)","payload":' % (_PLAIN, _PLAIN, _PLAIN)
+)
+"""Up to the payload of an ordinary line. `entry_hash` covers the same line without what is `sealed`, byte for byte."""
+
+
+def _read_whole(line: bytes, seq: int, previous: str) -> LedgerEntry | None:
+    """Return the entry of a line that is ordinary, in its place and whole; None for any other.
+
+    Such a line is taken apart by one pattern, several times as fast as by `parse_line`, which names what is wrong.
+    """
+    back = b',"previous":"%b","seq":%d}' % (previous.encode(), seq)
+    front = _FRONT.match(line)
+    if front is None or not line.endswith(back):
+        return None
+    sealed = front.span("sealed")
+    actor, artifacts, at, _, stated, incident, kind = (part.decode("utf-8", "replace") for part in front.groups())
+    if hashlib.sha256(ENTRY_PREFIX + line[: sealed[0]] + line[sealed[1] :]).hexdigest() != stated:
+        return None
+    try:
+        payload = parse_canonical(line[front.end() : -len(back)])
+        when = datetime.fromisoformat(at)
+    except (NotCanonical, ValueError):
+        return None
+    if type(payload) is not dict or "\ufffd" in actor + incident + kind:
+        return None
+    named = tuple(artifacts.replace('"', "").split(",")) if artifacts else ()
+    return LedgerEntry(incident, seq, previous, stated, kind, actor, when, payload, named)
 
 
 def parse_line(line: bytes, *, seq: int) -> LedgerEntry:

@@ -126,9 +126,10 @@ def sign(body: BaseModel | Mapping[str, Any], key: SigningKey, key_id: str) -> E
     return Envelope(schema_=SCHEMA, key_id=key_id, body=content, signature=base64.b64encode(signature).decode())
 
 
-def open_envelope(envelope: Envelope | Mapping[str, Any], keys: Mapping[str, PublicKey], expect: type[M]) -> M:
+def open_envelope(envelope: object, keys: Mapping[str, PublicKey], expect: type[M]) -> M:
     """Return the body of a message, once its signature and kind are found right.
 
+    envelope: an `Envelope`, or what JSON gave that should be one.
     keys: by key id; only those that may say this kind of message here.
 
     Raises:
@@ -156,9 +157,9 @@ def open_envelope(envelope: Envelope | Mapping[str, Any], keys: Mapping[str, Pub
     return _read_body(read.body, expect)
 
 
-def _read_envelope(raw: Mapping[str, Any]) -> Envelope:
+def _read_envelope(raw: object) -> Envelope:
     try:
-        return Envelope.model_validate(dict(raw))
+        return Envelope.model_validate(dict(raw) if isinstance(raw, Mapping) else raw)
     except ValidationError as error:
         raise MalformedMessage(f"expected an envelope {{schema, key_id, body, signature}}: {_why(error)}") from error
 
