@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from playbooks import catalog
 
 if TYPE_CHECKING:
-    from playbooks.judging.boundary import Boundaries
-
     from playbooks.guiding.playbook import Playbook
+    from playbooks.judging.boundary import Boundaries
     from playbooks.judging.signature_catalogue import Catalogue
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playbooks.judging.minimal_command import as_given
-
 from playbooks.errors import InvalidCommand
 from playbooks.evidence.entries import BaselineFrozen
 from playbooks.judging.baseline import Baseline
+from playbooks.judging.minimal_command import as_given
 from playbooks.reading import launch_command
 
 if TYPE_CHECKING:

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from playbooks.vocabulary import Role
 
 if TYPE_CHECKING:
-    from playbooks.judging.boundary import Boundaries
-
     from bot.ports import ArtifactStore, Clock, Ids, Store
     from playbooks.evidence.signing import PublicKey, SigningKey
     from playbooks.guiding.playbook import Playbook
+    from playbooks.judging.boundary import Boundaries
     from playbooks.judging.signature_catalogue import Catalogue
 
 P = ParamSpec("P")

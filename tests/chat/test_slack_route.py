@@ -34,7 +34,7 @@ def seen() -> list[str]:
 
 @pytest.fixture
 def bot(tmp_path: Path) -> TestBot:
-    import datetime
+    import datetime  # noqa: ICN001 - see beside
 
     bot = make_bot(tmp_path)
     bot.clock.at = datetime.datetime.now(datetime.UTC)  # Bolt reads the machine's clock

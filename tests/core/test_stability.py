@@ -32,7 +32,9 @@ def finding(**changes: Any) -> Finding:
     return Finding(**{**values, **changes})
 
 
-def failed(*, tenants: tuple[str, ...] = (), moved: bool = False, outcome: Outcome = Outcome.FAILED, **changes: Any) -> Observed:
+def failed(
+    *, tenants: tuple[str, ...] = (), moved: bool = False, outcome: Outcome = Outcome.FAILED, **changes: Any
+) -> Observed:
     return Observed("b1", outcome, finding(**changes), tenants, moved)
 
 
@@ -78,7 +80,10 @@ def test_attempts_of_two_baselines_are_refused_with_both_names() -> None:
 
 
 def test_a_zero_that_moved_with_the_load_says_so() -> None:
-    for later in (failed(stage=Stage.ENGINE_INIT, tenants=("container x",)), failed(stage=Stage.ENGINE_INIT, moved=True)):
+    for later in (
+        failed(stage=Stage.ENGINE_INIT, tenants=("container x",)),
+        failed(stage=Stage.ENGINE_INIT, moved=True),
+    ):
         assert score(failed(), later).why.endswith("; it moved with the load on the node")
         assert score(later, failed()).why.endswith("; it moved with the load on the node")
     assert "moved with" not in score(failed(), failed(stage=Stage.ENGINE_INIT)).why

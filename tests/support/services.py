@@ -49,7 +49,11 @@ def _need(program: str, package: str) -> str:
 
 def _as_postgres(command: list[str]) -> list[str]:
     """PostgreSQL refuses to run as root: hand the command to its own user then."""
-    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command] if os.geteuid() == 0 else command
+    return (
+        ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
+        if os.geteuid() == 0
+        else command
+    )
 
 
 @contextlib.contextmanager
@@ -66,7 +70,9 @@ def postgres() -> Iterator[str]:
         os.chown(folder, user.pw_uid, user.pw_gid)
     data = folder / "data"
     quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-    subprocess.run(_as_postgres([str(bin_ / "initdb"), "-D", str(data), "-A", "trust", "-U", "app", "--no-sync"]), **quiet)
+    subprocess.run(
+        _as_postgres([str(bin_ / "initdb"), "-D", str(data), "-A", "trust", "-U", "app", "--no-sync"]), **quiet
+    )
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
     control = _as_postgres([str(bin_ / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options])
     try:
@@ -83,7 +89,19 @@ def redis(*, password: str | None = None) -> Iterator[str]:
     """Run a private Redis and yield its URL."""
     program, port = _need("redis-server", "redis-server"), free_port()
     folder = Path(tempfile.mkdtemp(prefix="baseline-redis-"))
-    words = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", "", "--appendonly", "no"]
+    words = [
+        program,
+        "--port",
+        str(port),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        str(folder),
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+    ]
     if password:
         words += ["--requirepass", password]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
@@ -102,9 +120,20 @@ def docker_engine() -> Iterator[str]:
     program = _need("dockerd", "docker.io")
     folder = Path(tempfile.mkdtemp(prefix="baseline-docker-"))
     sock = folder / "docker.sock"
-    words = [program, "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"), "-p", str(folder / "pid")]
+    words = [
+        program,
+        "--data-root",
+        str(folder / "data"),
+        "--exec-root",
+        str(folder / "exec"),
+        "-p",
+        str(folder / "pid"),
+    ]
     words += ["-H", f"unix://{sock}", "--bridge=none", "--iptables=false"]
-    with (folder / "log").open("wb") as log, subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True) as daemon:
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(words, stdout=log, stderr=log, start_new_session=True) as daemon,
+    ):
         try:
             until = time.monotonic() + 30
             while not sock.exists() and daemon.poll() is None and time.monotonic() < until:
@@ -116,7 +145,9 @@ def docker_engine() -> Iterator[str]:
         finally:
             daemon.send_signal(signal.SIGTERM)
             daemon.wait(30)
-            subprocess.run(["umount", str(folder / "exec" / "netns" / "default")], check=False, stderr=subprocess.DEVNULL)
+            subprocess.run(
+                ["umount", str(folder / "exec" / "netns" / "default")], check=False, stderr=subprocess.DEVNULL
+            )
             shutil.rmtree(folder, ignore_errors=True)
 
 
