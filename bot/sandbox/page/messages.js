@@ -25,7 +25,7 @@ function files(list) {
         el("a", { href: link, target: "_blank", "aria-label": `Open ${file.title || file.name}` }, el("img", { class: "picture", src: link, alt: file.alt_txt || file.title || file.name })));
     }
     return el("div", { class: "file" }, el("span", { class: "file-icon", "aria-hidden": "true" }, "≡"),
-      el("div", {}, el("strong", {}, file.title || file.name), el("div", { class: "faint" }, `${file.name} · ${bytes(file.size)}`)),
+      el("div", {}, el("strong", {}, file.title || file.name), el("div", { class: "faint" }, file.title && file.title !== file.name ? `${file.name} · ${bytes(file.size)}` : bytes(file.size))),
       el("a", { class: "button", href: link, target: "_blank", "aria-label": `View ${file.name}` }, "View"),
       el("a", { class: "button", href: `${link}?download=true`, "aria-label": `Download ${file.name}` }, "Download"));
   });
