@@ -27,7 +27,7 @@ def test_a_broken_model_directory_is_repaired_as_the_one_change(tmp_path: Path) 
 
     with running_sandbox(data) as story:
         olga, ana = story.ws.as_user("olga"), story.ws.as_user("ana")
-        command = f"vllm serve {model} --served-model-name tiny --enforce-eager --max-model-len 4096 --dtype bfloat16"
+        command = f"VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=0-1 HF_HUB_OFFLINE=1 vllm serve {model} --served-model-name tiny --enforce-eager --max-model-len 4096 --dtype bfloat16"
         story.open(
             olga,
             title="The tiny model does not start",
