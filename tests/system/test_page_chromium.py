@@ -29,6 +29,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+expect.set_options(timeout=20_000)  # as long as a busy machine may take
 WIDE, PHONE = {"width": 1360, "height": 860}, {"width": 390, "height": 800}
 
 
