@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import os
 import time
@@ -12,17 +13,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playbooks.catalog import load_catalogue
-from playbooks.messages import FingerprintFacts, FingerprintParams
-from workers.adapters import process_table
+from playbooks.messages import FingerprintFacts, FingerprintParams, queue_of
+from playbooks.vocabulary import JobKind
+from workers.adapters import process_table, queue_processes
 from workers.adapters.bot_client import BotClient
 from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.adapters.host_reader import RootHostReader
 from workers.adapters.inside_reader import ProbeInsideReader
+from workers.adapters.lifetime import die_with_parent, only_worker
 from workers.adapters.nvml_reader import NoGpus, NvmlReader
 from workers.adapters.process_engine import ProcessEngine
 from workers.adapters.scene_reader import LiveSceneReader
 from workers.adapters.spool import FileSpool
+from workers.adapters.supervisor import Ended, Supervisor
 from workers.jobs.deps import Deps
 from workers.jobs.fingerprint import read_fingerprint
 from workers.jobs.running import Delivered, run_delivery
@@ -163,6 +167,60 @@ def celery_app(broker_url: str, run: Callable[[dict[str, Any]], Delivered], *, f
     return app
 
 
-def run_on(node: Node) -> Callable[[dict[str, Any]], Delivered]:
-    """Return the function that takes deliveries for this node."""
-    return lambda envelope: run_delivery(envelope, node.deps, bot=node.key.bot)
+def take_queue(node: str, queue: str) -> None:
+    """Take jobs from one queue, one at a time, until told to end; call it in a process of its own."""
+    from celery.signals import worker_process_init
+
+    wired = wire(node)
+    main_pid = os.getpid()
+
+    def started(**_: Any) -> None:
+        die_with_parent(main_pid)
+
+    worker_process_init.connect(started, weak=False)
+    app = celery_app(
+        wired.settings.broker_url.get_secret_value(),
+        lambda envelope: run_delivery(envelope, wired.deps, bot=wired.key.bot),
+        folder=wired.deps.home,
+    )
+    app.worker_main(
+        [
+            "--quiet",
+            "worker",
+            f"--queues={queue}",
+            f"--hostname={queue}@%h",
+            "--concurrency=1",
+            "--pool=prefork",
+            "--loglevel=WARNING",
+            "--without-gossip",
+            "--without-mingle",
+            "--without-heartbeat",
+        ]
+    )
+
+
+def run_worker(node: str, *, parent: int | None, stop_held: bool) -> bool:
+    """Run a node's worker until it is told to end; True when it is to be started anew.
+
+    Raises:
+        InvalidNodeSettings: environment, key file or data folder cannot be used, or another worker has the folder.
+        InvalidPolicy: the policy file cannot be read.
+    """
+    wired = wire(node)
+    with only_worker(wired.deps.home, node) as lock:
+        _import_celery()
+
+        def take(queue: str) -> None:
+            lock.close()
+            take_queue(node, queue)
+
+        queues = (queue_of(node, JobKind.LAUNCH), queue_of(node, JobKind.STOP))
+        pid = queue_processes.start(queues, take)
+        supervisor = Supervisor(wired.deps, queues=pid, parent=parent, stop_held=stop_held)
+        return supervisor.run() is Ended.START_AGAIN
+
+
+def _import_celery() -> None:
+    """Import what the queue processes need before they are forked: seconds once instead of seconds each."""
+    for name in ("celery.bin.worker", "celery.apps.worker", "celery.concurrency.prefork", "kombu.transport.redis"):
+        importlib.import_module(name)

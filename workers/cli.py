@@ -6,6 +6,7 @@ Exit codes: 0 fine, 1 the fingerprint found something that does not agree, 2 wro
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -54,17 +55,14 @@ def worker(  # noqa: PLR0917 - options of a command
         return
     if not node:
         _fail("expected --node NAME, the name under which the bot knows this node")
-    from workers.adapters.lifetime import only_worker
-    from workers.adapters.supervisor import Supervisor
-    from workers.app import wire
+    from workers.app import run_worker
 
     try:
-        wired = wire(node)
-        lock = only_worker(wired.deps.home, node)
+        again = run_worker(node, parent=parent_pid, stop_held=stop_held)
     except (InvalidNodeSettings, InvalidPolicy) as error:
         _fail(str(error))
-    with lock:
-        Supervisor(wired.deps, parent=parent_pid, stop_held=stop_held or parent_pid is not None).run()
+    if again:  # the same process with fresh memory: only one without threads may fork
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - our own command line
 
 
 def fingerprint(  # noqa: PLR0917 - options of a command
