@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.support import services
+
+settings.register_profile("baseline", deadline=None)  # a slow machine is no failed property
+settings.load_profile("baseline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

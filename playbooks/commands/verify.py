@@ -27,13 +27,13 @@ def verify_bundle(
 
     Exit code 0 when it holds, 1 when something is wrong, 2 when the file is no bundle.
     """
-    from playbooks.errors import BrokenBundle, MessageError
+    from playbooks.errors import BrokenBundle, InputError
     from playbooks.evidence.bundle import verify
     from playbooks.evidence.signing import PublicKey
 
     try:
         given = None if key is None else PublicKey.from_text(key)
-    except (MessageError, ValueError) as error:
+    except InputError as error:
         typer.echo(f"--key: {error}", err=True)
         raise typer.Exit(2) from error
     try:

@@ -7,15 +7,15 @@ the archive itself must be the very bytes that packing its files gives. Nothing 
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from playbooks.errors import BadSignature, BrokenBundle, BrokenChain, EvidenceError, MessageError
+from playbooks.errors import BadSignature, BrokenBundle, BrokenChain, EvidenceError, InputError, MessageError
 from playbooks.evidence import chain
 from playbooks.evidence.canonical import canonical_bytes, parse_canonical, sha256_hex, utc_text
 from playbooks.evidence.signing import PublicKey, SigningKey, open_envelope, sign
@@ -23,9 +23,9 @@ from playbooks.evidence.signing import PublicKey, SigningKey, open_envelope, sig
 SCHEMA = "baseline-bundle/1"
 PAGE, LEDGER, MANIFEST, SIGNATURE = "README.md", "ledger.jsonl", "manifest.json", "signature.json"
 _OWN = frozenset({PAGE, LEDGER, MANIFEST, SIGNATURE})
-_MOST_BYTES = 2_000_000_000
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _SHORTEST_HEAD = 8
+_LONGEST_NAME = 300
 
 
 class ManifestSeal(BaseModel):
@@ -78,10 +78,11 @@ def build(
         BrokenChain: the ledger does not hold together; such a bundle is never made.
         BrokenBundle: a file would take the place of the bundle's own.
     """
-    count, head = chain.verify(chain.parse_ledger(ledger), incident=incident)
-    last = list(chain.parse_ledger(ledger))[-1].hash if count else chain.GENESIS
+    entries, head = chain.verify_ledger(ledger, incident=incident)
     if taken := sorted(_OWN.intersection(files)):
         raise BrokenBundle(f"expected files beside {', '.join(sorted(_OWN))}, found {', '.join(taken)} given twice")
+    if odd := sorted(name for name in files if len(name) > _LONGEST_NAME or not name.isprintable()):
+        raise BrokenBundle(f"expected printable names up to {_LONGEST_NAME} characters, found {odd[0][:40]!a}")
     content = {PAGE: page.encode(), LEDGER: ledger, **files}
     manifest = canonical_bytes(
         {
@@ -89,7 +90,7 @@ def build(
             "incident": incident,
             "created_at": utc_text(created_at),
             "key": key.public_text,
-            "ledger": {"entries": count, "head": head, "last": last},
+            "ledger": {"entries": len(entries), "head": head, "last": _last(entries)},
             "missing": sorted(missing),
             "files": {name: {"sha256": sha256_hex(data), "size_bytes": len(data)} for name, data in content.items()},
         }
@@ -109,24 +110,57 @@ def verify(data: bytes, *, key: PublicKey | None = None, head: str | None = None
         BrokenBundle: the bytes are no bundle at all.
     """
     files, problems = _unpack(data)
-    manifest = _manifest(files)
-    problems += _archive(data, files)
+    manifest, unreadable = _manifest(files)
+    problems += unreadable
     problems += _signature(files, manifest, key)
     problems += _digests(files, manifest)
-    count, found_head, last, broken = _ledger(files, manifest)
+    entries, found_head, broken = _ledger(files, manifest)
     problems += broken
-    if head is not None:
-        problems += _head(head.lower().rstrip("…"), found_head, last)
+    if head is not None and not broken:
+        problems += _head(head.lower().rstrip("…"), found_head, _last(entries))
+    problems += _archive(data, files)
     return BundleVerdict(
-        incident=str(manifest.get("incident", "")),
-        entries=count,
+        incident=manifest.incident,
+        entries=len(entries),
         head=found_head,
-        last_hash=last,
-        key=str(manifest.get("key", "")),
+        last_hash=_last(entries) if entries else "",
+        key=manifest.key,
         key_was_given=key is not None,
         files=len(files),
         problems=tuple(dict.fromkeys(problems)),
     )
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    sha256: str
+    size_bytes: int
+
+
+class _Ledger(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    entries: int
+    head: str
+    last: str
+
+
+class _Manifest(BaseModel):
+    """`manifest.json`, read strictly."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    schema_: str = Field(alias="schema")
+    incident: str
+    created_at: str
+    key: str
+    ledger: _Ledger
+    missing: list[str]
+    files: dict[str, _File]
+
+
+_NO_MANIFEST = _Manifest(
+    schema="", incident="", created_at="", key="", ledger=_Ledger(entries=0, head="", last=""), missing=[], files={}
+)
+"""Stands for one that cannot be read."""
 
 
 def _pack(files: Mapping[str, bytes]) -> bytes:
@@ -141,39 +175,44 @@ def _pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def _unpack(data: bytes) -> tuple[dict[str, bytes], list[str]]:
+    """Return the files by name. Their bytes are read past the archive's own check sums: digests say more."""
     files: dict[str, bytes] = {}
     problems: list[str] = []
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(info.file_size for info in archive.infolist()) > _MOST_BYTES:
-                raise BrokenBundle(f"expected at most {_MOST_BYTES} bytes of files, found more")
-            for info in archive.infolist():
-                if info.filename in files:
-                    problems.append(f"{info.filename}: stands in the archive twice")
-                try:
-                    files[info.filename] = archive.read(info)
-                except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, OSError) as error:
-                    problems.append(f"{info.filename}: altered ({error})")
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, UnicodeDecodeError, NotImplementedError) as error:
+            listed = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError, NotImplementedError, struct.error) as error:
         raise BrokenBundle(f"expected a bundle archive, found bytes that are none: {error}") from error
+    if any(info.compress_type != zipfile.ZIP_STORED for info in listed):
+        raise BrokenBundle("expected a bundle archive, found one with compressed files; a bundle's never are")
+    if sum(info.file_size for info in listed) > len(data):
+        raise BrokenBundle("expected a bundle archive, found one that lists more bytes of files than it has")
+    for info in listed:
+        if len(info.filename) > _LONGEST_NAME or not info.filename.isprintable():
+            problems.append(f"{info.filename[:40]!a}: no name of a file in a bundle")
+            continue
+        if info.filename in files:
+            problems.append(f"{info.filename}: stands in the archive twice")
+        lengths = data[info.header_offset + 26 : info.header_offset + 30]
+        if len(lengths) == 4:  # two short numbers of the local header: lengths of name and extra
+            start = info.header_offset + 30 + sum(struct.unpack("<HH", lengths))
+            files[info.filename] = data[start : start + info.file_size]
     return files, problems
 
 
-def _manifest(files: Mapping[str, bytes]) -> dict[str, Any]:
+def _manifest(files: Mapping[str, bytes]) -> tuple[_Manifest, list[str]]:
     if MANIFEST not in files:
         raise BrokenBundle(f"expected {MANIFEST} in the archive, found none")
     try:
-        manifest = parse_canonical(files[MANIFEST])
+        manifest = _Manifest.model_validate(parse_canonical(files[MANIFEST]))
     except EvidenceError as error:
-        raise BrokenBundle(f"{MANIFEST}: {error}") from error
-    if (
-        not isinstance(manifest, dict)
-        or manifest.get("schema") != SCHEMA
-        or not isinstance(manifest.get("files"), dict)
-    ):
-        found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest).__name__
-        raise BrokenBundle(f"{MANIFEST}: expected schema {SCHEMA} with files, found {found!r}")
-    return manifest
+        return _NO_MANIFEST, [f"{MANIFEST}: altered: {error}"]
+    except ValidationError as error:
+        first = error.errors()[0]
+        return _NO_MANIFEST, [f"{MANIFEST}: {'.'.join(map(str, first['loc'])) or 'manifest'}: {first['msg']}"]
+    if manifest.schema_ != SCHEMA:
+        return _NO_MANIFEST, [f"{MANIFEST}: expected schema {SCHEMA}, found {manifest.schema_[:40]!r}"]
+    return manifest, []
 
 
 def _archive(data: bytes, files: Mapping[str, bytes]) -> list[str]:
@@ -184,14 +223,13 @@ def _archive(data: bytes, files: Mapping[str, bytes]) -> list[str]:
     return [f"archive: byte {first} is not what packing these files gives: altered, added or cut"]
 
 
-def _signature(files: Mapping[str, bytes], manifest: Mapping[str, Any], key: PublicKey | None) -> list[str]:
+def _signature(files: Mapping[str, bytes], manifest: _Manifest, key: PublicKey | None) -> list[str]:
     if SIGNATURE not in files:
         return [f"{SIGNATURE}: missing"]
     try:
-        stated = PublicKey.from_text(str(manifest.get("key", "")))
-        envelope = parse_canonical(files[SIGNATURE])
-        seal = open_envelope(envelope, {"bot": key or stated}, ManifestSeal)
-    except (EvidenceError, MessageError, ValueError) as error:
+        stated = PublicKey.from_text(manifest.key)
+        seal = open_envelope(parse_canonical(files[SIGNATURE]), {"bot": key or stated}, ManifestSeal)
+    except (InputError, EvidenceError, MessageError) as error:
         given = " by the key that was given" if key is not None and isinstance(error, BadSignature) else ""
         return [f"{SIGNATURE}: not valid{given}: {error}"]
     if key is not None and key.to_text() != stated.to_text():
@@ -201,42 +239,50 @@ def _signature(files: Mapping[str, bytes], manifest: Mapping[str, Any], key: Pub
     return []
 
 
-def _digests(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> list[str]:
+def _digests(files: Mapping[str, bytes], manifest: _Manifest) -> list[str]:
+    if manifest is _NO_MANIFEST:
+        return []
     problems = []
-    listed: Mapping[str, Any] = manifest["files"]
-    for name, stated in listed.items():
+    for name, stated in manifest.files.items():
         if name not in files:
             problems.append(f"{name}: missing")
-        elif not isinstance(stated, dict) or stated.get("sha256") != sha256_hex(files[name]):
-            problems.append(f"{name}: altered; its sha256 is {sha256_hex(files[name])[:16]}…")
-    extra = sorted(set(files) - set(listed) - {MANIFEST, SIGNATURE})
+        elif stated.sha256 != (found := sha256_hex(files[name])) or stated.size_bytes != len(files[name]):
+            problems.append(f"{name}: altered; its sha256 is {found[:16]}…")
+    extra = sorted(set(files) - set(manifest.files) - {MANIFEST, SIGNATURE})
     return problems + [f"{name}: not in the manifest" for name in extra]
 
 
-def _ledger(files: Mapping[str, bytes], manifest: Mapping[str, Any]) -> tuple[int, str, str, list[str]]:
+def _ledger(files: Mapping[str, bytes], manifest: _Manifest) -> tuple[list[chain.LedgerEntry], str, list[str]]:
     if LEDGER not in files:
-        return 0, "", "", [f"{LEDGER}: missing"]
+        return [], "", [f"{LEDGER}: missing"]
     try:
-        entries = list(chain.parse_ledger(files[LEDGER]))
-        count, head = chain.verify(entries, incident=str(manifest.get("incident", "")))
+        entries, head = chain.verify_ledger(files[LEDGER], incident=manifest.incident or None)
     except BrokenChain as error:
-        return 0, "", "", [f"{LEDGER}: {error}"]
-    last = entries[-1].hash if entries else chain.GENESIS
+        return [], "", [f"{LEDGER}: {error}"]
     problems: list[str] = []
-    if manifest.get("ledger") != {"entries": count, "head": head, "last": last}:
-        problems.append(f"{LEDGER}: {count} entries with head {head[:16]}…, the manifest states another")
-    held = {name.removeprefix("artifacts/")[:64] for name in files if name.startswith("artifacts/")}
+    stated = _Ledger(entries=len(entries), head=head, last=_last(entries))
+    if manifest is not _NO_MANIFEST and manifest.ledger != stated:
+        problems.append(f"{LEDGER}: {len(entries)} entries with head {head[:16]}…, the manifest states another")
+    held = {name: _named_digest(name) for name in files if name.startswith("artifacts/")}
     problems += [
         f"{name}: its bytes are not those of its digest"
-        for name, data in files.items()
-        if name.startswith("artifacts/") and sha256_hex(data) != name.removeprefix("artifacts/")[:64]
+        for name, digest in held.items()
+        if sha256_hex(files[name]) != digest
     ]
-    missing = sorted({sha for entry in entries for sha in entry.artifacts if entry.kind != "bundle:exported"} - held)
-    stated = manifest.get("missing", [])
+    named = {sha for entry in entries if entry.kind != "bundle:exported" for sha in entry.artifacts}
     problems += [
-        f"artifact {sha[:16]}…: the record names it, the bundle lacks it" for sha in missing if sha not in stated
+        f"artifact {sha[:16]}…: the record names it, the bundle lacks it"
+        for sha in sorted(named - set(held.values()) - set(manifest.missing))
     ]
-    return count, head, last, problems
+    return entries, head, problems
+
+
+def _named_digest(name: str) -> str:
+    return name.removeprefix("artifacts/")[:64]
+
+
+def _last(entries: list[chain.LedgerEntry]) -> str:
+    return entries[-1].hash if entries else chain.GENESIS
 
 
 def _head(wanted: str, head: str, last: str) -> list[str]:

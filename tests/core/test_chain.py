@@ -218,7 +218,12 @@ def test_each_malformed_line_has_its_own_message(data: bytes, message: str) -> N
 
 @pytest.mark.parametrize(
     ("payload", "message"),
-    [(b'{"a": 1}', "another spelling"), (b'{"b":1,"a":1}', "another spelling"), (b'{"a":1}x', "expected JSON|another")],
+    [
+        (b"[1]", "payload: expected an object"),
+        (b'{"a": 1}', "another spelling"),
+        (b'{"b":1,"a":1}', "another spelling"),
+        (b'{"a":1}x', "expected JSON|another"),
+    ],
 )
 def test_a_line_that_hashes_right_must_be_canonical_too(payload: bytes, message: str) -> None:
     """Whoever writes the ledger cannot make two readers see two things in it."""
