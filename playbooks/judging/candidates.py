@@ -70,7 +70,7 @@ def stage_of(candidate: Candidate, info: ClassInfo | None) -> Stage:
         return candidate.observed
     if candidate.signature is not None and candidate.signature.stage is not None and not candidate.after_ready:
         return candidate.signature.stage
-    if info.own_stage:
+    if info.own_stage or (candidate.derived is not None and candidate.observed is Stage.CONTAINER_INIT):
         return info.stage
     allowed = {info.stage, *info.other_stages}
     if candidate.observed in allowed:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from playbooks.judging import normalise
-from playbooks.judging.cache_evidence import CacheEvidence
 from playbooks.judging.candidates import GPU_OOM, MEMORY, VERSION_RISK, Candidate, stage_of
-from playbooks.judging.finding import EngineFacts, Finding, Symptom
+from playbooks.judging.finding import Finding, Symptom
 from playbooks.judging.launch_progress import Progress
-from playbooks.judging.signature_catalogue import Catalogue, ClassInfo
-from playbooks.vocabulary import DecisionKind, ErrorClass, Stage
+from playbooks.judging.material import Material, finding, warnings_before
+from playbooks.judging.signature_catalogue import ClassInfo
+from playbooks.judging.silent_ends import cache_finding, killed, stopped, went_well
+from playbooks.vocabulary import ErrorClass, Stage
 
 _MOST_SYMPTOMS = 12
 _NEAR_LINES = 400
@@ -19,38 +17,20 @@ _SAME_MESSAGE_LINES = 6
 """An error of a container engine goes on over a few lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Material:
-    """Everything known of one launch at its end."""
-
-    catalogue: Catalogue
-    candidates: tuple[Candidate, ...]
-    warnings: tuple[tuple[int, str], ...]
-    progress: Progress
-    exit_code: int | None
-    oom_killed: bool | None
-    input_kind: str
-    document: tuple[tuple[int, str], ...]
-    cache: CacheEvidence
-    engine: EngineFacts
-    lines: int
-    whole_digest: str
-
-
 def choose(material: Material) -> Finding:
     """Return the first failure, a success, or an honest `unknown`."""
     root = _root(material)
     if root is not None:
         return _found(material, root)
-    killed = _killed(material)
-    if killed is not None:
-        return killed
-    if _went_well(material):
-        cache = _cache_finding(material)
+    silent = killed(material)
+    if silent is not None:
+        return silent
+    if went_well(material):
+        cache = cache_finding(material)
         if cache is not None:
             return cache
-        return _finding(material, stage=Stage.NONE, error_class=ErrorClass.NONE, confidence="certain", decision=None)
-    return _stopped(material)
+        return finding(material, stage=Stage.NONE, error_class=ErrorClass.NONE, confidence="certain", decision=None)
+    return stopped(material)
 
 
 # ---- the root
@@ -69,7 +49,16 @@ def _root(material: Material) -> Candidate | None:
     first = _best_of_block(causes[0], causes)
     first = _more_exact(first, causes)
     first = _version_before_memory(first, material)
-    return _explained_by(first, material)
+    first = _explained_by(first, material)
+    return _seen_from_outside(first, causes)
+
+
+def _seen_from_outside(first: Candidate, causes: list[Candidate]) -> Candidate:
+    """Evidence of the kernel log or the container's state, printed after the engine's own words, may explain them."""
+    for other in causes:
+        if other.signature is not None and other.signature.postmortem and first.error_class in other.signature.explains:
+            return other
+    return first
 
 
 def _eligible(candidate: Candidate, progress: Progress) -> bool:
@@ -138,7 +127,7 @@ def _found(material: Material, root: Candidate) -> Finding:
     decision = signature.decision if signature is not None and signature.decision is not None else None
     if decision is None and info is not None and root.error_class is not ErrorClass.ENGINE_WRAPPER_ERROR:
         decision = info.points_to
-    return _finding(
+    return finding(
         material,
         stage=stage,
         error_class=root.error_class,
@@ -146,7 +135,7 @@ def _found(material: Material, root: Candidate) -> Finding:
         root_line=root.no,
         root_text=root.text,
         stack=_stack(root),
-        warnings=_warnings_before(material, root.no),
+        warnings=warnings_before(material, root.no),
         symptoms=_symptoms(material, root, same),
         confidence=_confidence(root),
         decision=decision,
@@ -175,10 +164,6 @@ def _says_the_same(candidate: Candidate, root: Candidate) -> bool:
 def _stack(root: Candidate) -> tuple[str, ...]:
     frames = root.raised.frames if root.raised is not None else []
     return tuple(found for text in frames if (found := normalise.frame(text)) is not None)
-
-
-def _warnings_before(material: Material, no: int | None) -> tuple[str, ...]:
-    return tuple(sorted({text for at, text in material.warnings if no is None or at < no}))
 
 
 def _block_digest(root: Candidate) -> str:
@@ -227,163 +212,3 @@ def _why_symptom(candidate: Candidate, root: Candidate) -> str:
     if candidate.error_class in GPU_OOM:
         return f"printed after line {root.no} had failed already: memory is not the first question"
     return f"printed after the first failure in line {root.no}"
-
-
-# ---- nothing printed
-
-
-def _killed(material: Material) -> Finding | None:
-    """Judge by the container's state where no line told anything."""
-    inspected = _inspected(material.document)
-    if inspected == "small-shm":
-        return _small_shm(material)
-    if material.oom_killed or inspected == "oom":
-        return _by_state(
-            material, ErrorClass.CONTAINER_OOM_KILLED, "The runtime says that the kernel killed it for memory."
-        )
-    if material.progress.ready_no is None and material.exit_code in {137, -9}:
-        return _by_state(
-            material, ErrorClass.ENGINE_PROCESS_KILLED, "It was killed from outside (signal 9) and printed nothing."
-        )
-    if material.exit_code in {139, 134, 135, -11, -6, -7}:
-        return _by_state(material, ErrorClass.PROCESS_CRASHED_NATIVE, "It died in native code and printed nothing.")
-    return None
-
-
-def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
-    info = material.catalogue.classes.get(klass)
-    return _finding(
-        material,
-        stage=material.progress.current,
-        error_class=klass,
-        confidence="likely",
-        decision=None if info is None else info.points_to,
-        warnings=_warnings_before(material, None),
-        why=why,
-        next_check="" if info is None else info.next_check,
-        block_digest=material.whole_digest,
-    )
-
-
-_SMALL_SHM_BYTES = 1 << 30
-_SHM_SIZE = re.compile(r'"ShmSize": ?(\d+)')
-_TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\", ]+)(\d+)|-tp[\", ]+(\d+)")
-_EXITED_BADLY = re.compile(r'"ExitCode": ?[1-9]')
-
-
-def _small_shm(material: Material) -> Finding:
-    no, text = next((no, text) for no, text in material.document if _SHM_SIZE.search(text))
-    info = material.catalogue.classes.get(ErrorClass.SHM_EXHAUSTED)
-    return _finding(
-        material,
-        stage=Stage.ENGINE_INIT,
-        error_class=ErrorClass.SHM_EXHAUSTED,
-        root_line=no,
-        root_text=text.strip(),
-        confidence="unsure",
-        decision=None if info is None else info.points_to,
-        why="The container failed with several ranks and a private shared memory that is smaller than they need; its log is not here.",
-        next_check="" if info is None else info.next_check,
-    )
-
-
-_OOM_STATE = re.compile(r'"OOMKilled": ?true')
-
-
-def _inspected(document: tuple[tuple[int, str], ...]) -> str | None:
-    whole = "\n".join(text for _, text in document)
-    if _OOM_STATE.search(whole):
-        return "oom"
-    size, ranks = _SHM_SIZE.search(whole), _TENSOR_PARALLEL.search(whole)
-    several = ranks is not None and int(ranks[1] or ranks[2]) > 1
-    small = size is not None and int(size[1]) < _SMALL_SHM_BYTES and '"IpcMode": "private"' in whole
-    return "small-shm" if several and small and _EXITED_BADLY.search(whole) else None
-
-
-def _went_well(material: Material) -> bool:
-    progress = material.progress
-    if progress.ready_no is not None or progress.stopping_no is not None:
-        return material.exit_code in {None, 0, 130, 143, -2, -15}
-    return not progress.began and material.exit_code in {None, 0}
-
-
-def _cache_finding(material: Material) -> Finding | None:
-    """A service that runs, whose cache cannot hit: a finding about it, no failed launch."""
-    cache = material.cache
-    if cache.below_unit:
-        klass, no, text = ErrorClass.PREFIX_CACHE_BELOW_UNIT, cache.block_no, cache.block_text
-        why = f"The cache reuses whole units of {cache.block} tokens, and no request here is longer; that is no miss."
-    elif cache.counter_unreliable:
-        klass, no, text = ErrorClass.PREFIX_COUNTER_UNRELIABLE, cache.hits_no, cache.hits_text
-        why = f"Answers tell up to {cache.cached} cached tokens while the hit counter stays at zero."
-    else:
-        return None
-    info = material.catalogue.classes.get(klass)
-    return _finding(
-        material,
-        stage=Stage.SERVING,
-        error_class=klass,
-        root_line=no,
-        root_text=text.strip(),
-        confidence="likely",
-        decision=None if info is None else info.points_to,
-        why=why,
-        next_check="" if info is None else info.next_check,
-    )
-
-
-def _stopped(material: Material) -> Finding:
-    """The log ends without a failure and without readiness: no honest class."""
-    return _finding(
-        material,
-        stage=material.progress.current,
-        error_class=ErrorClass.UNKNOWN,
-        confidence="unsure",
-        decision=DecisionKind.HOLD if material.progress.began else None,
-        warnings=_warnings_before(material, None),
-        why="The log ends before the service was ready and names no error.",
-        next_check="How did it end: still running, killed, or cut? The container's state (exit code, OOMKilled) and the kernel log tell.",
-        block_digest=material.whole_digest,
-    )
-
-
-def _finding(
-    material: Material,
-    *,
-    stage: Stage,
-    error_class: ErrorClass,
-    confidence: str,
-    decision: DecisionKind | None,
-    reached: Stage | None = None,
-    root_line: int | None = None,
-    root_text: str | None = None,
-    stack: tuple[str, ...] = (),
-    warnings: tuple[str, ...] = (),
-    symptoms: tuple[Symptom, ...] = (),
-    signature: str | None = None,
-    ranks: tuple[str, ...] = (),
-    why: str = "",
-    next_check: str = "",
-    block_digest: str | None = None,
-) -> Finding:
-    return Finding(
-        stage=stage,
-        reached=material.progress.reached if reached is None else reached,
-        error_class=error_class,
-        root_line=root_line,
-        root_text=root_text,
-        stack=stack,
-        warnings=warnings,
-        symptoms=symptoms,
-        confidence=confidence,
-        input_kind=material.input_kind or "text",
-        decision=decision,
-        signature=signature,
-        ranks=ranks,
-        catalogue=material.catalogue.digest,
-        engine=material.engine,
-        why=why,
-        next_check=next_check,
-        block_digest=block_digest,
-        lines=material.lines,
-    )

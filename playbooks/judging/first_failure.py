@@ -7,17 +7,19 @@ Memory stays flat: of a log only candidates, warnings before the failure and a r
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 
 from playbooks.judging import normalise
 from playbooks.judging.blocks import Block, Blocks, Raised
 from playbooks.judging.cache_evidence import CacheEvidence
 from playbooks.judging.candidates import Candidate
-from playbooks.judging.choosing import Material, choose
+from playbooks.judging.choosing import choose
 from playbooks.judging.finding import EngineFacts, Finding
 from playbooks.judging.input_kinds import KindDetector
 from playbooks.judging.launch_progress import Progress
 from playbooks.judging.matching import Match, Matcher
+from playbooks.judging.material import Material
 from playbooks.judging.signature_catalogue import Catalogue, Signature
 from playbooks.reading.engine_facts import EngineReader
 from playbooks.reading.transcript import Line, read_line
@@ -25,6 +27,8 @@ from playbooks.vocabulary import Stage
 
 _MOST_CANDIDATES = 400
 _MOST_WARNINGS = 200
+_ERROR = re.compile(r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: ")
+"""An error in words, by no logger."""
 _LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3, "": 3}
 _NEEDED = {"info": 1, "warning": 2, "error": 3}
 
@@ -73,6 +77,8 @@ class Analyser:
         self._kind.feed(self._no, read.text)
         self._engine.feed(read.text, read.process)
         self._cache.feed(self._no, read.text)
+        if read.process:
+            self._progress.seen(read.process)
         step = self._blocks.feed(read)
         if step.kind == "frame":
             return
@@ -130,7 +136,7 @@ class Analyser:
             self._add(line, found, None, None, hint=hint)
         elif found.derived is not None:
             self._add(line, found, None, None)
-        elif line.level == "ERROR" and line.logged:
+        elif line.level == "ERROR" or _ERROR.match(text):
             self._add(line, found, None, None, weak=True)
 
     def _in_block(self, line: Line, block: Block, raised: Raised, *, ended: bool) -> None:

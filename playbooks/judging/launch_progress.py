@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from playbooks.judging.signature_catalogue import Marker
 from playbooks.vocabulary import LAUNCH_STAGES, Stage
 
+_ENGINE_SIDE = ("EngineCore", "Worker", "VllmWorker", "RayWorker")
+
 
 @dataclass(slots=True)
 class Progress:
@@ -19,6 +21,11 @@ class Progress:
     served_no: int | None = None
     stopping_no: int | None = None
     ended_no: int | None = None
+
+    def seen(self, process: str) -> None:
+        """An engine or worker process writes: the container, the imports and the command line were fine."""
+        if self.current is Stage.CONTAINER_INIT and process.startswith(_ENGINE_SIDE):
+            self._enter(Stage.DEVICE_RECOGNITION)
 
     def take(self, marker: Marker, no: int) -> None:
         """Move on by one marker; a stage never goes back within a launch."""

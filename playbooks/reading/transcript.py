@@ -42,10 +42,11 @@ _LEVEL = re.compile(
     r"(?P<stamp>\d{2}-\d{2} \d{2}:\d{2}:\d{2}(?:[.,]\d+)?|\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(?:[.,]\d+)?)?\s?"
     r"(?:\[(?P<file>[\w./-]+\.\w+):(?P<line>\d+)\]|(?P<file2>[\w./-]+\.py):(?P<line2>\d+)\])\s?"
 )
-_PLAIN_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?\s")
-_GLOG = re.compile(r"\[?(?P<level>[WEF])\d{4} \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
+_PLAIN_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?\s{1,5}")
+_GLOG = re.compile(r"\[?(?P<level>[IWEF])\d{3,4} \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
 _RUST = re.compile(rf"(?:{_RFC3339}\s+)?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?P<source>[a-z_][\w:]*): ?")
 _LEVELS = {
+    "I": "INFO",
     "W": "WARNING",
     "E": "ERROR",
     "F": "FATAL",

@@ -1,0 +1,131 @@
+"""Answers where no line names a failure: killed from outside, gone well, or cut off."""
+
+from __future__ import annotations
+
+import re
+
+from playbooks.judging.finding import Finding
+from playbooks.judging.material import Material, finding, warnings_before
+from playbooks.vocabulary import DecisionKind, ErrorClass, Stage
+
+
+def killed(material: Material) -> Finding | None:
+    """Judge by the container's state where no line told anything."""
+    inspected = _inspected(material.document)
+    if inspected == "small-shm":
+        return _small_shm(material)
+    if material.oom_killed or inspected == "oom":
+        return _by_state(
+            material, ErrorClass.CONTAINER_OOM_KILLED, "The runtime says that the kernel killed it for memory."
+        )
+    if material.progress.ready_no is None and material.exit_code in {137, -9}:
+        return _by_state(
+            material, ErrorClass.ENGINE_PROCESS_KILLED, "It was killed from outside (signal 9) and printed nothing."
+        )
+    if material.exit_code in {139, 134, 135, -11, -6, -7}:
+        return _by_state(material, ErrorClass.PROCESS_CRASHED_NATIVE, "It died in native code and printed nothing.")
+    return None
+
+
+def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
+    info = material.catalogue.classes.get(klass)
+    return finding(
+        material,
+        stage=material.progress.current,
+        error_class=klass,
+        confidence="likely",
+        decision=None if info is None else info.points_to,
+        warnings=warnings_before(material, None),
+        why=why,
+        next_check="" if info is None else info.next_check,
+        block_digest=material.whole_digest,
+    )
+
+
+_SMALL_SHM_BYTES = 1 << 30
+_SHM_SIZE = re.compile(r'"ShmSize": ?(\d+)')
+_TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\", ]+)(\d+)|-tp[\", ]+(\d+)")
+_EXITED_BADLY = re.compile(r'"ExitCode": ?[1-9]')
+
+
+def _small_shm(material: Material) -> Finding:
+    no, text = next((no, text) for no, text in material.document if _SHM_SIZE.search(text))
+    info = material.catalogue.classes.get(ErrorClass.SHM_EXHAUSTED)
+    return finding(
+        material,
+        stage=Stage.ENGINE_INIT,
+        error_class=ErrorClass.SHM_EXHAUSTED,
+        root_line=no,
+        root_text=text.strip(),
+        confidence="unsure",
+        decision=None if info is None else info.points_to,
+        why="The container failed with several ranks and a private shared memory that is smaller than they need; its log is not here.",
+        next_check="" if info is None else info.next_check,
+    )
+
+
+_OOM_STATE = re.compile(r'"OOMKilled": ?true')
+
+
+def _inspected(document: tuple[tuple[int, str], ...]) -> str | None:
+    whole = "\n".join(text for _, text in document)
+    if _OOM_STATE.search(whole):
+        return "oom"
+    size, ranks = _SHM_SIZE.search(whole), _TENSOR_PARALLEL.search(whole)
+    several = ranks is not None and int(ranks[1] or ranks[2]) > 1
+    small = size is not None and int(size[1]) < _SMALL_SHM_BYTES and '"IpcMode": "private"' in whole
+    return "small-shm" if several and small and _EXITED_BADLY.search(whole) else None
+
+
+_SNAPSHOTS = frozenset({
+    "nvidia_smi", "metrics", "http_response", "docker_inspect_json", "dmesg", "kubectl_describe", "shell_session",
+})  # fmt: skip
+"""Inputs that are no launch: nothing wrong in them is nothing wrong."""
+
+
+def went_well(material: Material) -> bool:
+    """Whether the service came up or was stopped in order, or the input is a snapshot without a fault."""
+    progress = material.progress
+    if progress.ready_no is not None or progress.stopping_no is not None:
+        return material.exit_code in {None, 0, 130, 143, -2, -15}
+    return not progress.began and material.exit_code in {None, 0} and material.input_kind in _SNAPSHOTS
+
+
+def cache_finding(material: Material) -> Finding | None:
+    """Answer for a service that runs and whose cache cannot hit: a finding about it, no failed launch."""
+    cache = material.cache
+    if cache.below_unit:
+        klass, no, text = ErrorClass.PREFIX_CACHE_BELOW_UNIT, cache.block_no, cache.block_text
+        why = f"The cache reuses whole units of {cache.block} tokens, and no request here is longer; that is no miss."
+    elif cache.counter_unreliable:
+        klass, no, text = ErrorClass.PREFIX_COUNTER_UNRELIABLE, cache.hits_no, cache.hits_text
+        why = f"Answers tell up to {cache.cached} cached tokens while the hit counter stays at zero."
+    else:
+        return None
+    info = material.catalogue.classes.get(klass)
+    return finding(
+        material,
+        stage=Stage.SERVING,
+        error_class=klass,
+        root_line=no,
+        root_text=text.strip(),
+        confidence="likely",
+        decision=None if info is None else info.points_to,
+        why=why,
+        next_check="" if info is None else info.next_check,
+    )
+
+
+def stopped(material: Material) -> Finding:
+    """Answer for a log that ends without a failure and without readiness: no honest class."""
+    return finding(
+        material,
+        stage=material.progress.current,
+        error_class=ErrorClass.UNKNOWN,
+        confidence="unsure",
+        decision=DecisionKind.HOLD if material.progress.began else None,
+        warnings=warnings_before(material, None),
+        why="The log ends before the service was ready and names no error.",
+        next_check="How did it end: still running, killed, or cut? The container's state (exit code, OOMKilled) and the kernel log tell.",
+        block_digest=material.whole_digest,
+    )

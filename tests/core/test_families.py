@@ -1,0 +1,27 @@
+"""Every error class on short logs in the words of other releases and runtimes than the labelled ones, with their traps."""
+
+from __future__ import annotations
+
+import pytest
+
+from playbooks.catalog import load_catalogue
+from playbooks.judging.first_failure import analyse_text
+from playbooks.vocabulary import ErrorClass
+from tests.support.families import Case, cases
+
+ALL = list(cases())
+NOT_FROM_ONE_LOG = {ErrorClass.PREFIX_CACHE_BOUNDARY_MISS}
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
+def test_a_short_log_gets_its_verdict(case: Case) -> None:
+    found = analyse_text(case.text, load_catalogue())
+    assert (found.error_class, found.root_line in (case.roots or [None])) == (case.error_class, True), (
+        f"{found.error_class} by {found.signature} in line {found.root_line}: {found.root_text}"
+    )
+    assert found.stage in case.stages
+
+
+def test_every_class_is_met() -> None:
+    assert len(ALL) >= 80
+    assert set(ErrorClass) - {case.error_class for case in ALL} == NOT_FROM_ONE_LOG
