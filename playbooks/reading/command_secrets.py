@@ -18,6 +18,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 _INLINE_ASSIGNMENT = re.compile(
     r"(?<![\w.-])(?:([A-Za-z_][\w.-]*)(=|\s*:\s*)|(-{1,2}[A-Za-z_][\w.-]*)(=|\s+))(\"[^\"]*\"|'[^']*'|[^\s'\";&|]+)"
 )
+_ALREADY = re.compile(r"\[redacted[^\]]*\]")
+"""What an earlier redaction put in its place: no secret is counted twice."""
 _SCHEMES = frozenset({"bearer", "basic", "token"})
 
 
@@ -81,6 +83,8 @@ class Redactor:
         if _REFERENCE.fullmatch(value):
             return value
         variable = _VARIABLE.fullmatch(value)
+        if _ALREADY.fullmatch(value):
+            return f"${{node:{_reference_name(_FLAG_NAMES.get(name.lower().replace('_', '-'), name))}}}"
         if variable and not variable[2]:
             return f"${{node:{variable[1]}}}"  # a variable of the shell holds the secret: nothing was written down
         return self._reference(_FLAG_NAMES.get(name.lower().replace("_", "-"), name))
@@ -90,7 +94,7 @@ class Redactor:
 
     def _reference(self, name: str) -> str:
         self.count += 1
-        return f"${{node:{re.sub(r'[^A-Za-z0-9]+', '_', name).strip('_').upper() or 'SECRET'}}}"
+        return f"${{node:{_reference_name(name)}}}"
 
     def _json(self, text: str) -> str:
         if not text.lstrip().startswith(("{", "[")):
@@ -138,6 +142,10 @@ def without_secrets(command: LaunchCommand) -> LaunchCommand:
         notes=tuple(redactor.script(note) for note in command.notes),
         redactions=command.redactions + redactor.count,
     )
+
+
+def _reference_name(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").upper() or "SECRET"
 
 
 def _name_of_shape(value: str) -> str:

@@ -23,6 +23,9 @@ _HOLD = {ord(" "): "\x1c", ord(";"): "\x1d", ord("|"): "\x1e", ord("'"): "\x1f",
 """A command substitution is one word, whatever stands in it."""
 _LET_GO = {ord(held): chr(plain) for plain, held in _HOLD.items()}
 _EXPANDED = re.compile(r"(?<!\\)\$(?!\{node:)(?:\{[^}]*\}|\([^)]*\)?|[A-Za-z_][A-Za-z0-9_]*)")
+_ESCAPED = re.compile(r"&(amp|lt|gt);")
+_UNESCAPED = {"amp": "&", "lt": "<", "gt": ">"}
+"""How a chat program hands these characters on."""
 _BLOCK_FENCE = re.compile(r"^\s*```[\w-]*\s*$", re.MULTILINE)
 
 
@@ -49,9 +52,9 @@ def read(text: str) -> Script:
         InvalidCommand: a quote is left open.
     """
     notes: list[str] = []
-    straight = _BLOCK_FENCE.sub("", text).translate(_CURLY)
-    dashes = _DASH.sub("--", straight)
-    if dashes != _BLOCK_FENCE.sub("", text):
+    plain = _ESCAPED.sub(lambda match: _UNESCAPED[match[1]], _BLOCK_FENCE.sub("", text))
+    dashes = _DASH.sub("--", plain.translate(_CURLY))
+    if dashes != plain:
         notes.append("curly quotes or long dashes of the chat program were turned back into plain ones")
     words: list[str] = []
     for line in _logical_lines(dashes, notes):

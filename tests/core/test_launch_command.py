@@ -193,6 +193,7 @@ class TestShell:
             "vllm serve “m” ‑‑x 1".replace("‑‑", "--"),
             "#!/bin/bash\nset -e\ncd /tmp\nvllm serve m --x 1\n",
             "vllm serve m --x 1 | tee log.txt",
+            "cd /x &amp;&amp; vllm serve m --x 1 2&gt;&amp;1",
             "vllm serve m\\\r\n --x 1",
         ],
         ids=[
@@ -206,6 +207,7 @@ class TestShell:
             "curly quotes",
             "script",
             "pipe",
+            "escaped by the chat program",
             "carriage returns",
         ],
     )
@@ -497,6 +499,12 @@ class TestSecrets:
 
     def test_json_that_is_none_is_still_searched(self):
         assert "s3cr3t" not in repr(read("vllm serve m --speculative-config '{model: d, hf_token: s3cr3t}'"))
+
+    def test_what_was_redacted_before_is_not_counted_again(self):
+        command = read("docker run -e HF_TOKEN=[redacted] img --api-key [redacted]")
+        assert command.env == {"HF_TOKEN": "${node:HF_TOKEN}"}
+        assert command.argv == ("--api-key", "${node:VLLM_API_KEY}")
+        assert command.redactions == 0
 
     def test_an_empty_value_stays(self):
         assert read("docker run -e HF_TOKEN= img").env == {"HF_TOKEN": ""}
