@@ -6,10 +6,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from sqlalchemy import case, delete, insert, literal, update
+from sqlalchemy import delete, update
 
 from bot.adapters.store import schema as t
 from bot.adapters.store.reading import SqlReading
+from bot.adapters.store.statements import INSERT_OUTBOX, WANT_DASHBOARD
 from bot.adapters.store.upsert import upsert
 from bot.errors import StoreConflict, UnknownIncident
 from bot.ports import OutboxKind, OutboxState
@@ -44,7 +45,7 @@ class OutgoingWriting(SqlReading):
     ) -> int:
         """Queue something to send; returns the row's id."""
         row_id = self._connection.execute(
-            insert(t.outbox).returning(t.outbox.c.id),
+            INSERT_OUTBOX,
             {
                 "incident": incident,
                 "lane": lane_of(kind, incident),
@@ -88,7 +89,9 @@ class OutgoingWriting(SqlReading):
 
     def want_dashboard(self, incident_id: str) -> None:
         """Wish for the dashboard to be rendered anew; wishes that were not met yet are one."""
-        self._incident_changed(incident_id, **wished_dashboard())
+        wish = {"incident": incident_id, "wished_at": datetime.now(UTC)}
+        if self._connection.execute(WANT_DASHBOARD, wish).rowcount != 1:
+            raise UnknownIncident(f"no incident {incident_id}")
 
     def set_thread(self, incident_id: str, thread_ts: str) -> None:
         """Remember the parent message."""
@@ -111,13 +114,3 @@ class OutgoingWriting(SqlReading):
         done = self._connection.execute(update(t.outbox).where(t.outbox.c.id == row_id).values(**values))
         if done.rowcount != 1:
             raise StoreConflict(f"no outbox row {row_id}")
-
-
-def wished_dashboard() -> dict[str, Any]:
-    """Return the columns of a wish; one that is open already keeps its place in the queue."""
-    c = t.incidents.c
-    now = literal(datetime.now(UTC), t.UtcTime())  # says nothing but which wish is older
-    return {
-        "dashboard_wanted": c.dashboard_wanted + 1,
-        "dashboard_wished_at": case((c.dashboard_wanted > c.dashboard_posted, c.dashboard_wished_at), else_=now),
-    }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert
 
 from bot.adapters.store import schema as t
 from bot.adapters.store.cases import CaseCache, Folded
 from bot.adapters.store.hands import HandsWriting
-from bot.adapters.store.outgoing import wished_dashboard
+from bot.adapters.store.statements import ADVANCE_HEAD, INSERT_ENTRY, LOCK_INCIDENT
 from bot.adapters.store.upsert import count_on, insert_new, upsert
 from bot.errors import StoreConflict, UnknownIncident
 from bot.ports import Entry, Incident, OutboxKind
@@ -36,7 +36,7 @@ class SqlWriting(HandsWriting):
         Raises:
             UnknownIncident: no incident of that id.
         """
-        row = self._first(select(t.incidents).where(t.incidents.c.id == incident_id).with_for_update())
+        row = self._connection.execute(LOCK_INCIDENT, {"incident": incident_id}).first()
         if row is None:
             raise UnknownIncident(f"no incident {incident_id}")
         self._locked.add(incident_id)
@@ -95,15 +95,17 @@ class SqlWriting(HandsWriting):
         entry = _entry(incident_id, before, payload, actor=actor, at=at, artifacts=artifacts)
         self._heads[incident_id] = Folded(fold_one(before.case, entry), entry.hash)
         self._insert(entry)
-        values = {
-            "head_seq": entry.seq,
-            "last_hash": entry.hash,
-            "head_hash": head_hash(incident_id, entry.seq, entry.hash),
-            **wished_dashboard(),
-        }
-        if isinstance(payload, IncidentClosed):
-            values["closed"] = True
-        self._connection.execute(update(t.incidents).where(t.incidents.c.id == incident_id).values(**values))
+        self._connection.execute(
+            ADVANCE_HEAD,
+            {
+                "incident": incident_id,
+                "seq": entry.seq,
+                "last": entry.hash,
+                "head": head_hash(incident_id, entry.seq, entry.hash),
+                "closes": isinstance(payload, IncidentClosed),
+                "wished_at": datetime.now(UTC),
+            },
+        )
         if post:
             self.enqueue(OutboxKind.EVIDENCE, {"seq": entry.seq}, incident=incident_id, at=at)
         return entry
@@ -127,7 +129,7 @@ class SqlWriting(HandsWriting):
 
     def _insert(self, entry: Entry) -> None:
         self._connection.execute(
-            insert(t.entries),
+            INSERT_ENTRY,
             {
                 "incident": entry.incident,
                 "seq": entry.seq,
