@@ -42,7 +42,11 @@ def canonical_bytes(value: Any) -> bytes:
         NotCanonical: a float, NaN, a number beyond 2**53 - 1, a lone surrogate, a naive time or another type is in it;
             the message names the place.
     """
-    return _dump(_plain(value, ""))
+    text = _dump(_plain(value, ""))
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise NotCanonical(f"no canonical bytes: a lone surrogate at character {error.start}") from error
 
 
 def sha256_hex(data: bytes) -> str:
@@ -83,25 +87,34 @@ def parse_canonical(data: bytes) -> Any:
         NotCanonical: no UTF-8, no JSON, a float, a repeated key, or other bytes than the canonical ones.
     """
     try:
-        text = data.decode()
-        value, _ = (_careful if _LONG_NUMBER.search(text) else _decoder).raw_decode(text)
+        return parse_canonical_text(data.decode())
     except UnicodeDecodeError as error:
         raise NotCanonical(f"expected UTF-8, found byte 0x{data[error.start]:02x} at {error.start}") from error
+
+
+def parse_canonical_text(text: str) -> Any:
+    """Read JSON that must be in canonical form already, from text.
+
+    Raises:
+        NotCanonical: no JSON, a float, a repeated key, or another spelling than the canonical one.
+    """
+    try:
+        value, _ = (_careful if _LONG_NUMBER.search(text) else _decoder).raw_decode(text)
     except json.JSONDecodeError as error:
         raise NotCanonical(f"expected JSON, found {error.msg} at character {error.pos}") from error
     except RecursionError as error:
         raise NotCanonical("expected JSON, found more levels of nesting than can be read") from error
-    if _dump(value) != data:
+    if _dump(value) != text:
         raise NotCanonical("expected canonical JSON (sorted keys, no spaces, no repeated key), found another spelling")
     return value
 
 
-def _dump(plain: Any) -> bytes:
+def _dump(plain: Any) -> str:
     try:
         text = _encode(plain)
         if text.isascii() or not _BEYOND_FFFF.search(text):
-            return text.encode()
-        return rfc8785.dumps(plain)
+            return text
+        return rfc8785.dumps(plain).decode()
     except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
         raise NotCanonical(f"no canonical bytes: {error}") from error
     except RecursionError as error:

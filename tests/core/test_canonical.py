@@ -107,7 +107,7 @@ def test_what_has_no_canonical_bytes_is_refused(value: Any, message: str) -> Non
         pytest.param(b'{"b":1,"a":1}', "another spelling", id="unsorted keys"),
         pytest.param(b'{"a":1,"a":1}', "another spelling", id="a repeated key"),
         pytest.param(b'"\\u0041"', "another spelling", id="a needless escape"),
-        pytest.param(b'"\\ud800"', "no canonical bytes", id="a lone surrogate"),
+        pytest.param(b'"\\ud800"', "another spelling", id="a lone surrogate"),
         pytest.param(b"1 ", "another spelling", id="something after it"),
         pytest.param(b"[" * 100_000 + b"]" * 100_000, "nesting", id="too deep"),
     ],
