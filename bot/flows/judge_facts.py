@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from pydantic import ValidationError
 
+from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
 from bot.flows.judge_launch import judge_launch, read_log
 from bot.flows.judged import Context, Judged
@@ -82,6 +83,8 @@ def _fingerprint(services: Services, context: Context) -> Judged:
         moved=list(moved),
     )
     boundaries = services.definitions.boundaries()
+    if case_playbook(services, context.case).boundaries is None:
+        boundaries = boundaries.without_model()
     verdict = boundary.judge(boundary.facts_from(facts), boundaries, context.now.date())
     judged = BoundaryJudged(
         verdict=verdict.verdict,

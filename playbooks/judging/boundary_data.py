@@ -295,6 +295,19 @@ class Boundaries(_Part):
         """Days since the snapshot was checked."""
         return (today - self.checked_on).days
 
+    def without_model(self) -> Boundaries:
+        """Return what holds for any model: the vendor's tables and the engine's options, no recipe's demands."""
+        nobody = ModelBoundary(ids=Dated(value=(), source=self.options.source, checked_on=self.options.checked_on))
+        file = ModelFile(
+            schema_="baseline-boundaries/1",
+            id="vllm",
+            title="vLLM, no recipe of a model",
+            checked_on=self.options.checked_on,
+            source=self.driver.gpus_source,
+            model=nobody,
+        )
+        return Boundaries(file=file, driver=self.driver, options=self.options)
+
 
 _FILES: Mapping[str, type[ModelFile | DriverFile | OptionsFile]] = {
     "baseline-boundaries/1": ModelFile,

@@ -206,6 +206,22 @@ def test_an_old_snapshot_says_its_age(boundaries, day, told):
     assert ("snapshot-old" in ids(found)) is told
 
 
+def test_without_a_model_only_what_holds_for_any_is_judged(boundaries):
+    any_model = boundaries.without_model()
+    given = DriverFacts(
+        loaded="575.57.08",
+        cuda_image="13.0",
+        gpu_names=("NVIDIA A100-SXM4-80GB",),
+        gpu_count=1,
+        vllm_version="0.20.0",
+        container_read=True,
+    )
+    found = judge(given, any_model, TODAY)
+    assert (found.verdict, found.rule) == (DriverVerdict.BLOCKED, "B-02")
+    assert ids(found) == {"branch-over": "note"}
+    assert found.snapshot == "vllm, checked 2026-11-30"
+
+
 class TestFacts:
     def test_of_a_healthy_fingerprint(self, boundaries):
         found = facts_from(Sides(host(), container()))
