@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from playbooks.reading.transcript import Line
@@ -10,6 +11,9 @@ TRACEBACK = "Traceback (most recent call last):"
 _CHAINS = ("The above exception was the direct cause", "During handling of the above exception")
 _MOST_MESSAGE_LINES = 40
 _MOST_FRAMES = 200
+_MOST_STRAYS = 8
+_EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\]]*\]|\([A-Za-z_][\w.]*\))?(?::(?:\s|$)|\s*$)")
+"""The last line of a traceback: an exception's name, alone or before a colon."""
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class Block:
     raised: list[Raised] = field(default_factory=list)
     frames: list[str] = field(default_factory=list)
     state: str = "frames"
+    strays: int = 0
     hidden: bool = False
     """Belongs to a benign line before it."""
 
@@ -99,6 +104,11 @@ class Blocks:
             if "File " in text and len(block.frames) < _MOST_FRAMES:
                 block.frames.append(text.strip())
             return Step("frame", block)
+        if not _EXCEPTION.match(text):
+            block.strays += 1  # another writer's line, in between
+            if block.strays > _MOST_STRAYS:
+                block.state = "done"
+            return ORDINARY
         block.raised.append(Raised(line.no, text, block.frames))
         block.state = "message"
         return Step("raised", block)

@@ -31,6 +31,7 @@ class Candidate:
     observed: the stage at work when it was printed, told by the stack where the stack tells it.
     weak: an error line without signature and traceback; counts only where nothing better was printed.
     hint: below its signature's level; explains a later failure, is none of its own.
+    blind: neither a marker nor the stack tells the stage, as in a log whose head was cut.
     """
 
     no: int
@@ -48,6 +49,7 @@ class Candidate:
     after_end: bool
     weak: bool = False
     hint: bool = False
+    blind: bool = False
 
     @property
     def error_class(self) -> ErrorClass:
@@ -55,6 +57,13 @@ class Candidate:
         if self.signature is not None:
             return oom_of(self.observed) if self.signature.error_class in GPU_OOM else self.signature.error_class
         return self.derived.error_class if self.derived is not None else ErrorClass.UNKNOWN
+
+    @property
+    def tells(self) -> bool:
+        """Whether it names a cause of its own: a signature, a traceback, or a wrapper that says what ended."""
+        if self.derived is not None:
+            return self.derived.error_class is not ErrorClass.ENGINE_WRAPPER_ERROR
+        return not self.weak
 
 
 def oom_of(stage: Stage) -> ErrorClass:
@@ -73,7 +82,7 @@ def stage_of(candidate: Candidate, info: ClassInfo | None) -> Stage:
     if info.own_stage or (candidate.derived is not None and candidate.observed is Stage.CONTAINER_INIT):
         return info.stage
     allowed = {info.stage, *info.other_stages}
-    if candidate.observed in allowed:
+    if candidate.observed in allowed and not candidate.blind:
         return candidate.observed
     if candidate.after_ready and Stage.SERVING in allowed:
         return Stage.SERVING

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from playbooks.judging import normalise
 from playbooks.judging.candidates import GPU_OOM, MEMORY, VERSION_RISK, Candidate, stage_of
 from playbooks.judging.finding import Finding, Symptom
@@ -21,7 +23,7 @@ def choose(material: Material) -> Finding:
     """Return the first failure, a success, or an honest `unknown`."""
     root = _root(material)
     if root is not None:
-        return _found(material, root)
+        return _found(material, _placed(root, material))
     silent = killed(material)
     if silent is not None:
         return silent
@@ -65,6 +67,8 @@ def _eligible(candidate: Candidate, progress: Progress) -> bool:
     if candidate.hint:
         return False
     postmortem = candidate.signature is not None and candidate.signature.postmortem
+    if candidate.derived is not None and candidate.derived.repeats > 1 and candidate.after_ready:
+        return False
     if (candidate.after_stop or candidate.after_end) and not postmortem:
         return False
     if progress.ready_no is not None and candidate.no < progress.ready_no:
@@ -122,7 +126,7 @@ def _found(material: Material, root: Candidate) -> Finding:
     info = material.catalogue.classes.get(root.error_class)
     stage = stage_of(_where_it_struck(root, material), info)
     signature = root.signature
-    same = [c for c in material.candidates if c is not root and _says_the_same(c, root)]
+    same = [c for c in material.candidates if c.no != root.no and _says_the_same(c, root)]
     ranks = tuple(dict.fromkeys(c.process for c in (root, *same) if c.process))
     decision = signature.decision if signature is not None and signature.decision is not None else None
     if decision is None and info is not None and root.error_class is not ErrorClass.ENGINE_WRAPPER_ERROR:
@@ -151,8 +155,20 @@ def _where_it_struck(root: Candidate, material: Material) -> Candidate:
     """A cause announced early by a bare line is placed where the launch then failed of it."""
     if root.block is not None or root.after_ready:
         return root
-    struck = (c for c in material.candidates if c.no > root.no and c.block and c.error_class is root.error_class)
-    return next(struck, root)
+    classes = {root.error_class}
+    if root.blind and root.signature is not None:
+        classes |= root.signature.explains
+    struck = (c for c in material.candidates if c.no > root.no and c.block and not c.blind)
+    return next((c for c in struck if c.error_class in classes), root)
+
+
+def _placed(root: Candidate, material: Material) -> Candidate:
+    """Where a log begins after its markers, the wrappers behind the root say whether the engine had started."""
+    if not root.blind:
+        return root
+    wrappers = (c.derived.stage for c in material.candidates if c.derived is not None and c.no >= root.no)
+    stage = next((stage for stage in wrappers if stage is not None), None)
+    return root if stage is None else replace(root, observed=stage, blind=False)
 
 
 def _says_the_same(candidate: Candidate, root: Candidate) -> bool:
@@ -193,7 +209,7 @@ def _symptoms(material: Material, root: Candidate, same: list[Candidate]) -> tup
     found: dict[ErrorClass, Symptom] = {}
     for candidate in material.candidates:
         later = candidate.no > root.no or candidate.derived is not None
-        if candidate is root or candidate in same or candidate.hint or not later:
+        if candidate.no == root.no or candidate in same or candidate.hint or not later:
             continue
         klass = candidate.error_class
         if klass is root.error_class or klass in found or (klass is ErrorClass.UNKNOWN and candidate.weak):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from playbooks.judging import normalise
 from playbooks.judging.blocks import Block, Blocks, Raised
@@ -20,7 +21,7 @@ from playbooks.judging.input_kinds import KindDetector
 from playbooks.judging.launch_progress import Progress
 from playbooks.judging.matching import Match, Matcher
 from playbooks.judging.material import Material
-from playbooks.judging.signature_catalogue import Catalogue, Signature
+from playbooks.judging.signature_catalogue import Catalogue, Derived, Marker, Signature
 from playbooks.reading.engine_facts import EngineReader
 from playbooks.reading.transcript import Line, read_line
 from playbooks.vocabulary import Stage
@@ -74,6 +75,13 @@ class Analyser:
         """Take one line, ended by LF or the end of the input; any bytes are fine."""
         self._no += 1
         read = read_line(self._no, line)
+        if "\n" not in read.text:
+            self._take(read)
+            return
+        for piece in read.text.split("\n"):
+            self._take(replace(read, text=piece.rstrip()))
+
+    def _take(self, read: Line) -> None:
         self._kind.feed(self._no, read.text)
         self._engine.feed(read.text, read.process)
         self._cache.feed(self._no, read.text)
@@ -123,18 +131,20 @@ class Analyser:
             return
         found = self._matcher.match(text, self._kind.kind)
         if found.marker is not None:
-            if found.marker.event == "launch" and self._progress.began and self._launch_over(line):
+            if self._begins_another(found.marker, line):
                 self._next_launch()
             self._progress.take(found.marker, line.no)
         self._keep_for_comparison(line, teardown=found.benign is not None and found.benign.teardown)
         if found.benign is not None:
             if found.benign.hides_block:
                 self._hidden.add(line.process)
+            if found.benign.teardown and self._progress.stopping_no is not None:
+                self._progress.ended_no = self._progress.ended_no or line.no
             return
         if found.signature is not None and self._often_enough(found.signature):
             hint = _LEVELS.get(line.level, 3) < _NEEDED[found.signature.level]
             self._add(line, found, None, None, hint=hint)
-        elif found.derived is not None:
+        elif found.derived is not None and self._often_enough(found.derived):
             self._add(line, found, None, None)
         elif line.level == "ERROR" or _ERROR.match(text):
             self._add(line, found, None, None, weak=True)
@@ -163,7 +173,7 @@ class Analyser:
         told = self._matcher.match(f"{text} [raised in {' '.join(names)}]", self._kind.kind)
         return told if told.signature is not None else found
 
-    def _often_enough(self, signature: Signature) -> bool:
+    def _often_enough(self, signature: Signature | Derived) -> bool:
         count = self._repeats[signature.id] = self._repeats.get(signature.id, 0) + 1
         return count == signature.repeats if signature.repeats > 1 else True
 
@@ -179,7 +189,10 @@ class Analyser:
     ) -> None:
         if len(self._candidates) >= _MOST_CANDIDATES:
             return
+        if self._progress.ended_no is not None and found.signature is not None and not found.signature.generic:
+            self._next_launch()
         progress = self._progress
+        told = self._told_by_stack(raised)
         candidate = Candidate(
             no=line.no,
             text=line.text.strip(),
@@ -188,7 +201,7 @@ class Analyser:
             derived=None if found.signature is not None else found.derived,
             block=block,
             raised=raised,
-            observed=self._observed(raised),
+            observed=progress.current if told is None else told,
             reached=progress.reached,
             after_ready=progress.ready_no is not None,
             after_served=progress.served_no is not None,
@@ -196,30 +209,34 @@ class Analyser:
             after_end=progress.ended_no is not None,
             weak=weak,
             hint=hint,
+            blind=told is None and not progress.began,
         )
         self._candidates.append(candidate)
         fatal = not hint and not weak and candidate.derived is None and not candidate.after_stop
         if fatal and self._live is None and (candidate.signature is None or not candidate.signature.degrades):
             self._live = candidate.text
 
-    def _observed(self, raised: Raised | None) -> Stage:
-        """Take the stage from the stack where the stack tells it, else from the markers."""
-        current = self._progress.current
+    def _told_by_stack(self, raised: Raised | None) -> Stage | None:
+        """Take the stage from the deepest function that tells one; a step of the engine is also run to warm it up."""
         if raised is None or self._progress.ready_no is not None:
-            return current
-        for text in reversed(raised.frames):
-            frame = self._matcher.frame(text)
-            if frame is not None:
-                return frame.stage
-        return current
+            return None
+        told = [frame.stage for text in reversed(raised.frames) if (frame := self._matcher.frame(text)) is not None]
+        return next((stage for stage in told if stage is not Stage.SERVING), told[0] if told else None)
 
     # ---- several launches in one input
+
+    def _begins_another(self, marker: Marker, line: Line) -> bool:
+        if self._progress.ended_no is not None:
+            return marker.event in {"launch", "begin", "progress", "complete", "ready"}
+        if self._progress.ready_no is not None and marker.stage is Stage.CONTAINER_INIT and marker.event != "launch":
+            return True  # an engine that is ready does not begin again
+        return marker.event == "launch" and self._progress.began and self._launch_over(line)
 
     def _launch_over(self, line: Line) -> bool:
         progress = self._progress
         if progress.ended_no is not None or progress.stopping_no is not None:
             return True
-        return any(c.derived is None and not c.hint and not c.weak for c in self._candidates) or (
+        return any(c.tells and not c.hint for c in self._candidates) or (
             progress.served_no is not None and line.no > progress.served_no
         )
 

@@ -75,6 +75,10 @@ class Derived(Pattern):
 
     error_class: ErrorClass
     why: str
+    repeats: int = 1
+    """It says nothing before it was printed so often."""
+    stage: Stage | None = None
+    """The stage a launch must have come to for this to be printed; None where it tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +226,14 @@ def _signature(entry: Entry) -> Signature:
 
 
 def _derived(entry: Entry) -> Derived:
-    only(entry, _PATTERN_KEYS | {"error_class", "why"})
-    return Derived(**_pattern(entry), error_class=entry.member("error_class", ErrorClass), why=entry.text("why"))
+    only(entry, _PATTERN_KEYS | {"error_class", "why", "repeats", "stage"})
+    return Derived(
+        **_pattern(entry),
+        error_class=entry.member("error_class", ErrorClass),
+        why=entry.text("why"),
+        repeats=entry.number("repeats", 1),
+        stage=entry.member("stage", Stage) if "stage" in entry.values else None,
+    )
 
 
 def _benign(entry: Entry) -> Benign:

@@ -65,7 +65,8 @@ class Line:
     """One line of a transcript.
 
     no: from 1, counted by LF only.
-    text: without wrapping, prefix and colour; the last state of a progress bar.
+    text: without wrapping, prefix and colour; the last state of a progress bar. A record of a structured log may hold
+        several lines.
     level: `DEBUG` … `ERROR`; empty when the line has none.
     file: source file that vLLM's logger names, without its line.
     """
@@ -127,7 +128,7 @@ def _from_json(text: str) -> tuple[str, str, str] | None:
     level = next((str(value[key]).upper() for key in _JSON_LEVEL if isinstance(value.get(key), str)), "")
     process = next((str(value[key]) for key in _JSON_PROCESS if isinstance(value.get(key), str)), "")
     if isinstance(value.get("exc_info"), str):
-        body = f"{body} {value['exc_info'].strip().splitlines()[-1]}" if value["exc_info"].strip() else body
+        body = f"{body.rstrip()}\n{value['exc_info'].strip()}"
     return body, _LEVELS.get(level, level), process
 
 
