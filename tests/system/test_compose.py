@@ -15,7 +15,9 @@ FILE = Path("docker-compose.yml")
 @pytest.mark.services
 def test_compose_v1_accepts_the_file() -> None:
     env = {**os.environ, "BASELINE_POSTGRES_PASSWORD": "only-for-this-check"}
-    done = subprocess.run(["docker-compose", "-f", str(FILE), "config", "-q"], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["docker-compose", "-f", str(FILE), "config", "-q"], env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
