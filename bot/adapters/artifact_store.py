@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
+import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator
@@ -43,30 +45,46 @@ class FsspecArtifacts:
         """
         path = self._path(expected)
         draft = f"{self._root}/drafts/{uuid.uuid4().hex}"
-        digest, size = hashlib.sha256(), 0
         with _edge():
             self._fs.makedirs(f"{self._root}/drafts", exist_ok=True)
-            try:
-                with self._fs.open(draft, "wb") as out:
-                    for chunk in chunks:
-                        digest.update(chunk)
-                        size += len(chunk)
-                        out.write(chunk)
-                if digest.hexdigest() != expected:
-                    raise DigestMismatch(f"expected bytes of sha256 {expected[:16]}…, found {digest.hexdigest()[:16]}…")
+        try:
+            found, size = self._write(draft, chunks)
+            if found != expected:
+                raise DigestMismatch(f"expected bytes of sha256 {expected[:16]}…, found {found[:16]}…")
+            with _edge():
                 if not self._fs.exists(path):
                     self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
                     self._fs.mv(draft, path)
-            finally:
+        finally:
+            with _edge():
                 if self._fs.exists(draft):
                     self._fs.rm(draft)
         return size
+
+    def _write(self, draft: str, chunks: Iterable[bytes]) -> tuple[str, int]:
+        """Write a draft; return its digest and size. What the sender of the chunks raises is left as it is."""
+        digest, size = hashlib.sha256(), 0
+        with _edge():
+            out = self._fs.open(draft, "wb")
+        try:
+            for chunk in chunks:
+                digest.update(chunk)
+                size += len(chunk)
+                with _edge():
+                    out.write(chunk)
+            with _edge():
+                _to_disk(out)
+        finally:
+            with _edge():
+                out.close()
+        return digest.hexdigest(), size
 
     def get(self, sha256: str) -> bytes:
         """Return the bytes.
 
         Raises:
             UnknownArtifact: no stored file of that digest.
+            DigestMismatch: the bytes are others than were stored.
             ArtifactsUnavailable: the place does not answer.
         """
         with self.open(sha256) as chunks:
@@ -78,14 +96,16 @@ class FsspecArtifacts:
 
         Raises:
             UnknownArtifact: no stored file of that digest.
+            DigestMismatch: at the end, when the bytes are others than were stored.
             ArtifactsUnavailable: the place does not answer.
         """
         path = self._path(sha256)
         with _edge():
             if not self._fs.exists(path):
                 raise UnknownArtifact(f"no stored file of sha256 {sha256[:16]}…")
-            with self._fs.open(path, "rb") as source:
-                yield _chunks(source)
+            source = self._fs.open(path, "rb")
+        with contextlib.closing(source):
+            yield _chunks(source, sha256)
 
     def has(self, sha256: str) -> bool:
         """Whether the bytes are stored.
@@ -102,9 +122,24 @@ class FsspecArtifacts:
         return f"{self._root}/{sha256[:2]}/{sha256}"
 
 
-def _chunks(source: Any) -> Iterator[bytes]:
-    while chunk := source.read(_CHUNK_BYTES):
+def _chunks(source: Any, expected: str) -> Iterator[bytes]:
+    digest = hashlib.sha256()
+    while True:
+        with _edge():
+            chunk = source.read(_CHUNK_BYTES)
+        if not chunk:
+            break
+        digest.update(chunk)
         yield chunk
+    if digest.hexdigest() != expected:
+        raise DigestMismatch(f"the stored file {expected[:16]}… was altered: its sha256 is {digest.hexdigest()[:16]}…")
+
+
+def _to_disk(out: Any) -> None:
+    """Write a local file through, so that its name never stands for bytes that a power cut took."""
+    out.flush()
+    with contextlib.suppress(AttributeError, io.UnsupportedOperation):
+        os.fsync(out.fileno())
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,23 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "files").write_text("in the way")
     with pytest.raises(ArtifactsUnavailable, match="does not answer or is full"):
         FsspecArtifacts(str(tmp_path / "files")).put(DATA)
+
+
+def test_a_file_that_was_altered_on_disk_is_not_handed_out_as_evidence(tmp_path: Path) -> None:
+    store = FsspecArtifacts(str(tmp_path))
+    store.put(DATA)
+    (tmp_path / SHA[:2] / SHA).write_bytes(DATA[:-1] + b"x")
+    with pytest.raises(DigestMismatch, match="was altered"):
+        store.get(SHA)
+
+
+def test_a_stream_that_breaks_off_leaves_nothing_behind(tmp_path: Path) -> None:
+    def breaks() -> Iterator[bytes]:
+        yield DATA
+        raise ConnectionResetError
+
+    store = FsspecArtifacts(str(tmp_path))
+    with pytest.raises(ConnectionResetError):
+        store.put_stream(breaks(), expected=SHA)
+    assert not store.has(SHA)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
