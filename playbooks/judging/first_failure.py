@@ -24,14 +24,26 @@ from playbooks.judging.material import Material
 from playbooks.judging.signature_catalogue import Catalogue, Derived, Marker, Signature
 from playbooks.reading.engine_facts import EngineReader
 from playbooks.reading.transcript import Line, read_line
-from playbooks.vocabulary import Stage
+from playbooks.vocabulary import ErrorClass, Stage
 
 _MOST_CANDIDATES = 400
 _MOST_WARNINGS = 200
 _ERROR = re.compile(r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: ")
 """An error in words, by no logger."""
+_TEARDOWN = frozenset({
+    ErrorClass.ENGINE_CODE_BUG,
+    ErrorClass.PROCESS_CRASHED_NATIVE,
+    ErrorClass.GPU_KERNEL_FAULT,
+    ErrorClass.NCCL_INIT_FAILED,
+    ErrorClass.RENDEZVOUS_FAILED,
+})  # fmt: skip
 _LEVELS = {"DEBUG": 0, "INFO": 1, "WARNING": 2, "ERROR": 3, "": 3}
 _NEEDED = {"info": 1, "warning": 2, "error": 3}
+
+
+def _of_a_stop(signature: Signature) -> bool:
+    """Whether a process that is being torn down may print it."""
+    return signature.generic and signature.error_class in _TEARDOWN
 
 
 class Analyser:
@@ -82,7 +94,7 @@ class Analyser:
             self._take(replace(read, text=piece.rstrip()))
 
     def _take(self, read: Line) -> None:
-        self._kind.feed(self._no, read.text)
+        self._kind.feed(self._no, read.text, logged=read.file.endswith(".py"))
         self._engine.feed(read.text, read.process)
         self._cache.feed(self._no, read.text)
         if read.process:
@@ -189,7 +201,7 @@ class Analyser:
     ) -> None:
         if len(self._candidates) >= _MOST_CANDIDATES:
             return
-        if self._progress.ended_no is not None and found.signature is not None and not found.signature.generic:
+        if self._progress.ended_no is not None and found.signature is not None and not _of_a_stop(found.signature):
             self._next_launch()
         progress = self._progress
         told = self._told_by_stack(raised)

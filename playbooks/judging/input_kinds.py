@@ -17,7 +17,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )  # fmt: skip
 _VLLM = re.compile(
     r"non-default args:|\[(?:core|api_server|api_utils|utils|multiproc_executor|gpu_worker|gpu_model_runner|parallel_state|core_client)"
-    r"\.py:\d+\]|vllm/|vLLM|\bvllm\b|EngineCore"
+    r"\.py:\d+\]|vllm/(?!vllm-openai)\w|vLLM|\bvllm(?: serve)?: |\b(?:import|from) vllm\b|EngineCore"
 )
 _SHELL = re.compile(r"^(?:[\w.-]+ )?[$#] \S")
 
@@ -32,11 +32,11 @@ class KindDetector:
         self._vllm = 0
         self.kind = ""
 
-    def feed(self, no: int, text: str) -> None:
-        """Take one unwrapped line."""
+    def feed(self, no: int, text: str, *, logged: bool = False) -> None:
+        """Take one unwrapped line; `logged` when a Python logger's own prefix stood before it."""
         if not text:
             return
-        if self._vllm < 3 and _VLLM.search(text):
+        if self._vllm < 3 and (logged or _VLLM.search(text)):
             self._vllm += 1
         if no <= 400 or self._vllm == 0:
             for name, form in _FORMS:
@@ -61,8 +61,6 @@ class KindDetector:
         if self._vllm >= 2:
             others = [name for name in ("kubectl_describe", "http_response", "dmesg") if name in counts]
             return "+".join(["vllm_log", *others]) if others else "vllm_log"
-        if best and ("shell_session" not in counts or counts["shell_session"] < 2):
-            return best
-        if "shell_session" in counts:
+        if counts.get("shell_session", 0) >= 2 and len(forms) > 1:
             return "shell_session"
-        return best or ("vllm_log" if self._vllm else "")
+        return best or ("shell_session" if "shell_session" in counts else "vllm_log" if self._vllm else "")
