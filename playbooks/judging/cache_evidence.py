@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_BLOCK = re.compile(r"Setting attention block size to (\d+) tokens|block_size[\"=: ]+(\d+)")
-_MAX_LEN = re.compile(r"Using max model len (\d+)")
-_QUERIES = re.compile(r"^vllm:(?:gpu_)?prefix_cache_queries(?:_total)?(?:\{[^}]*\})? ([\d.e+]+)")
-_HITS = re.compile(r"^vllm:(?:gpu_)?prefix_cache_hits(?:_total)?(?:\{[^}]*\})? ([\d.e+]+)")
-_PROMPT = re.compile(r"\"?prompt_tokens\"?[=: ]+(\d+)")
-_CACHED = re.compile(r"\"?cached_tokens\"?[=: ]+(\d+)")
+_BLOCK = re.compile(r"Setting attention block size to (\d{1,12}) tokens")
+_MAX_LEN = re.compile(r"Using max model len (\d{1,12})")
+_QUERIES = re.compile(r"^vllm:(?:gpu_)?prefix_cache_queries(?:_total)?(?:\{[^}]*\})? (\d{1,18}(?:\.\d{1,18})?(?:[eE]\+?\d{1,2})?)(?!\S)")
+_HITS = re.compile(r"^vllm:(?:gpu_)?prefix_cache_hits(?:_total)?(?:\{[^}]*\})? (\d{1,18}(?:\.\d{1,18})?(?:[eE]\+?\d{1,2})?)(?!\S)")
+_PROMPT = re.compile(r"\"?prompt_tokens\"?[=: ]+(\d{1,12})\b")
+_CACHED = re.compile(r"\"?cached_tokens\"?[=: ]+(\d{1,12})\b")
 _WORDS = ("block size to", "max model len", "prefix_cache_", "prompt_tokens", "cached_tokens")
 
 
@@ -33,8 +33,8 @@ class CacheEvidence:
         """Take one unwrapped line."""
         if not any(word in text for word in _WORDS):
             return
-        if (found := _BLOCK.search(text)) and "block size to" in text:
-            self.block, self.block_no, self.block_text = int(found[1] or found[2]), no, text
+        if found := _BLOCK.search(text):
+            self.block, self.block_no, self.block_text = int(found[1]), no, text
         if found := _MAX_LEN.search(text):
             self.max_len = int(found[1])
         if found := _QUERIES.match(text):

@@ -43,8 +43,8 @@ def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
 
 
 _SMALL_SHM_BYTES = 1 << 30
-_SHM_SIZE = re.compile(r'"ShmSize": ?(\d+)')
-_TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\",\s]+)(\d+)|-tp[\",\s]+(\d+)")
+_SHM_SIZE = re.compile(r'"ShmSize": ?(\d{1,18})\b')
+_TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\",\s]+)(\d{1,6})\b|-tp[\",\s]+(\d{1,6})\b")
 _EXITED_BADLY = re.compile(r'"ExitCode": ?[1-9]')
 
 
