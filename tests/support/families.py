@@ -31,6 +31,12 @@ class Case:
         return "\n".join(self.lines) + "\n"
 
 
+def messages() -> list[tuple[ErrorClass, str]]:
+    """Read single messages with the class they tell."""
+    rows = (FOLDER / "messages.tsv").read_text(encoding="utf-8").splitlines()
+    return [(ErrorClass(klass), text) for klass, text in (row.split(" | ", 1) for row in rows)]
+
+
 def cases() -> Iterator[Case]:
     """Read all cases of the folder."""
     for path in sorted(FOLDER.glob("*.txt")):
