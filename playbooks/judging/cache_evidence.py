@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 
 _BLOCK = re.compile(r"Setting attention block size to (\d{1,12}) tokens")
 _MAX_LEN = re.compile(r"Using max model len (\d{1,12})")
-_QUERIES = re.compile(r"^vllm:(?:gpu_)?prefix_cache_queries(?:_total)?(?:\{[^}]*\})? (\d{1,18}(?:\.\d{1,18})?(?:[eE]\+?\d{1,2})?)(?!\S)")
-_HITS = re.compile(r"^vllm:(?:gpu_)?prefix_cache_hits(?:_total)?(?:\{[^}]*\})? (\d{1,18}(?:\.\d{1,18})?(?:[eE]\+?\d{1,2})?)(?!\S)")
+_QUERIES = re.compile(
+    r"^vllm:(?:gpu_)?prefix_cache_queries(?:_total)?(?:\{[^}]*\})? (\d{1,18}(?:\.\d{1,18})?(?:[eE]\+?\d{1,2})?)(?!\S)"
+)
+_HITS = re.compile(
+    r"^vllm:(?:gpu_)?prefix_cache_hits(?:_total)?(?:\{[^}]*\})? (\d{1,18}(?:\.\d{1,18})?(?:[eE]\+?\d{1,2})?)(?!\S)"
+)
 _PROMPT = re.compile(r"\"?prompt_tokens\"?[=: ]+(\d{1,12})\b")
 _CACHED = re.compile(r"\"?cached_tokens\"?[=: ]+(\d{1,12})\b")
 _WORDS = ("block size to", "max model len", "prefix_cache_", "prompt_tokens", "cached_tokens")
