@@ -13,6 +13,7 @@ Everything that is looked for is waited for, so a story reads without sleeps.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -338,13 +339,24 @@ def standin(
             ws.close()
 
 
+class _Server(uvicorn.Server):
+    """Leaves no connection open behind it, however late the other side lets go."""
+
+    async def shutdown(self, sockets: list[Any] | None = None) -> None:
+        await super().shutdown(sockets)
+        for one in list(self.server_state.connections):
+            if one.transport is not None:
+                one.transport.abort()
+        await asyncio.sleep(0.05)
+
+
 @contextmanager
 def served(asgi: Any, port: int) -> Iterator[str]:
     """Serve an application on loopback in a thread."""
     config = uvicorn.Config(
         asgi, host="127.0.0.1", port=port, log_config=None, ws="websockets-sansio", timeout_graceful_shutdown=1
     )
-    server = uvicorn.Server(config)
+    server = _Server(config)
     thread = threading.Thread(target=server.run, name=f"server-{port}")
     thread.start()
     try:

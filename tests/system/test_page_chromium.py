@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI, Request
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from slack_bolt.adapter.fastapi.async_handler import AsyncSlackRequestHandler
 from starlette.responses import Response
 
@@ -163,6 +163,16 @@ def test_an_edit_does_not_take_the_focus_away(page: Page, running: Running) -> N
     call(running, "chat.update", channel=CHANNEL, ts=posted["ts"], text="y", blocks=[section("edited"), *blocks])
     expect(page.get_by_text("edited", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Second")).to_be_focused()
+
+
+def test_what_is_posted_between_loading_and_listening_is_shown(page: Page, running: Running) -> None:
+    def posted_meanwhile(route: Route) -> None:
+        call(running, "chat.postMessage", channel=CHANNEL, text="posted meanwhile")
+        route.continue_()
+
+    page.route("**/page/stream*", posted_meanwhile, times=1)
+    page.reload()
+    expect(page.get_by_text("posted meanwhile", exact=True)).to_be_visible()
 
 
 def test_a_menu_works_by_keyboard(page: Page, running: Running) -> None:

@@ -15,6 +15,7 @@ class App {
     this.unread = new Set();
     this.tab = "messages";
     this.thread = null;
+    this.heard = 0;
     this.modals = new Modals(this);
   }
 
@@ -43,6 +44,8 @@ class App {
     const answer = await fetch(`/page/state?user=${encodeURIComponent(user)}`).catch(() => null);
     if (!answer?.ok) return false;
     this.state = await answer.json();
+    // A change heard while this was on its way may be missing in it.
+    if (this.heard > this.state.mark.count) return this.#load(user);
     localStorage.setItem("as", user);
     return true;
   }
@@ -63,14 +66,24 @@ class App {
   #listen() {
     this.source?.close();
     this.source = new EventSource(`/page/stream?user=${encodeURIComponent(this.state.me)}`);
-    let before = false;
-    this.source.onopen = () => { if (before) this.reload(); before = true; this.#status(this.state.status); };
+    this.heard = 0;
+    this.source.onopen = () => this.#status(this.state.status);
     this.source.onerror = () => { $("connection").textContent = "Not connected"; this.#banner("The sandbox does not answer. Start it again; this page comes back by itself."); };
     this.source.onmessage = (event) => this.#hear(JSON.parse(event.data));
   }
 
   #hear(item) {
     const { state } = this;
+    if (item.kind === "hello") {
+      const { life, count } = item.mark;
+      state.status = item.status;
+      this.#status(item.status);
+      // What changed between loading and listening, or while the sandbox was away, is loaded anew.
+      if (life !== state.mark.life || count !== state.mark.count) { this.heard = 0; this.reload(); }
+      return;
+    }
+    this.heard = item.count;
+    if (item.count <= state.mark.count) return;
     switch (item.kind) {
       case "message": {
         const list = (state.messages[item.channel] ??= []);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
@@ -16,9 +17,20 @@ class Feed:
 
     def __init__(self) -> None:
         self._readers: dict[asyncio.Queue[Json | None], str] = {}
+        self._life = secrets.token_hex(4)
+        self._count = 0
+
+    def mark(self) -> Json:
+        """Say how far the feed is: `count` of changes so far, in this `life` of the process.
+
+        What a page loads and what it hears meet by it: a change between the two is loaded, not lost.
+        """
+        return {"life": self._life, "count": self._count}
 
     def publish(self, item: Json, *, readers: Collection[str] | None = None) -> None:
         """Tell the pages of these users (None: all)."""
+        self._count += 1
+        item = {**item, "count": self._count}
         for queue, user in list(self._readers.items()):
             if readers is not None and user not in readers:
                 continue
@@ -26,7 +38,7 @@ class Feed:
                 # A page that does not read is told to load anew instead of growing without bound.
                 while not queue.empty():
                     queue.get_nowait()
-                queue.put_nowait({"kind": "reload"})
+                queue.put_nowait({"kind": "reload", "count": self._count})
             else:
                 queue.put_nowait(item)
 

@@ -124,6 +124,7 @@ class _Page:
         return JSONResponse(
             {
                 "me": user,
+                "mark": ws.feed.mark(),
                 "team": ws.team,
                 "app": ws.app,
                 "people": list(ws.people.values()),
@@ -151,7 +152,8 @@ class _Page:
 
         async def lines() -> AsyncIterator[dict[str, str]]:
             with ws.feed.reading(user) as queue:
-                yield {"data": json.dumps({"kind": "status", "status": self._status()})}
+                hello = {"kind": "hello", "mark": ws.feed.mark(), "status": self._status()}
+                yield {"data": json.dumps(hello)}
                 while (item := await queue.get()) is not None:
                     yield {"data": json.dumps(item)}
 
