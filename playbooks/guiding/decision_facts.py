@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
 from playbooks.evidence import entries as e
 from playbooks.guiding import seen
@@ -129,8 +129,8 @@ def parse_facts(data: bytes, *, file: str) -> DecisionFacts:
         InvalidDefinition: not such a file; the message holds file, fact and expected form.
     """
     try:
-        content = yaml.safe_load(data)
-    except yaml.YAMLError as error:
+        content = safe_yaml.load(data)
+    except safe_yaml.YamlFaults as error:
         raise InvalidDefinition(f"{file}: not YAML: {getattr(error, 'problem', None) or error}") from error
     if not isinstance(content, dict) or content.get("schema") != FACTS_SCHEMA:
         raise InvalidDefinition(f"{file}: expected a mapping that begins with schema: {FACTS_SCHEMA}")

@@ -17,14 +17,13 @@ import rfc8785
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
 from playbooks.guiding.checks import Check, parse_check
 from playbooks.judging.baseline import FixedSample
 from playbooks.vocabulary import JobKind, Phase, Stage
 
 SCHEMA = "baseline-playbook/1"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml where the wheel has it: ten times quicker on a playbook."""
 _KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -202,7 +201,7 @@ def parse_playbook(data: bytes, *, file: str) -> Playbook:
         InvalidDefinition: the bytes break the form; the message holds file, path and expected form.
     """
     try:
-        content = yaml.load(data, Loader=_LOADER)  # noqa: S506 - either loader is a safe one
+        content = safe_yaml.load(data)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f":{mark.line + 1}"

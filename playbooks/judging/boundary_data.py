@@ -12,9 +12,9 @@ from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any, Generic, TypeVar
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
 
 T = TypeVar("T")
@@ -323,8 +323,8 @@ def parse_file(text: str, name: str) -> ModelFile | DriverFile | OptionsFile:
         InvalidDefinition: it breaks its form; the message holds file, path and expected form.
     """
     try:
-        data: Any = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        data: Any = safe_yaml.load(text)
+    except safe_yaml.YamlFaults as error:
         raise InvalidDefinition(f"{name}: expected YAML, found {str(error).splitlines()[0]}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     form = _FILES.get(schema) if isinstance(schema, str) else None

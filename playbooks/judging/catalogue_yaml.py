@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import yaml
 
+from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
 
 T = TypeVar("T", bound=StrEnum)
 _LINE = "__line__"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Lines(_LOADER):  # type: ignore[misc, valid-type, unused-ignore]
+class _Lines(safe_yaml.SafeLoader):  # type: ignore[misc, valid-type, unused-ignore]
     """Notes on which line each mapping starts."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
+from playbooks import safe_yaml
 from playbooks.errors import InvalidCommand
 from playbooks.reading import docker_inspect, engine_words
 from playbooks.reading.command_values import CommandKind, ContainerSpec, LaunchCommand, MountSpec
@@ -54,8 +53,8 @@ def read(text: str) -> LaunchCommand | None:
 
 def _yaml(text: str) -> list[Any]:
     try:
-        return [document for document in yaml.safe_load_all(text) if document is not None]
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return [document for document in safe_yaml.load_all(text) if document is not None]
+    except safe_yaml.YamlFaults as error:
         found = str(error).splitlines()[0]
         raise InvalidCommand(f"expected a compose or Kubernetes document in YAML, found {found[:160]}") from error
 

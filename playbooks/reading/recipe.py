@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
 
 _MOST_CHARACTERS = 2_000_000
@@ -165,13 +166,13 @@ def read(text: str, *, name: str = "recipe") -> Recipe:
     )
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(safe_yaml.SafeLoader):  # type: ignore[misc]  # PyYAML says no types of it
     """Leaves numbers with a point as text: an unquoted version 0.10 is not 0.1."""
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:float"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    for first, resolvers in safe_yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
@@ -182,7 +183,7 @@ def _load(text: str, name: str) -> dict[str, Any]:
         )
     try:
         raw = yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader of our own
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except safe_yaml.YamlFaults as error:
         raise InvalidDefinition(f"{name}: expected a recipe in YAML, found {str(error).splitlines()[0]}") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("model"), dict):
         found = ", ".join(map(str, raw)) if isinstance(raw, dict) else type(raw).__name__
