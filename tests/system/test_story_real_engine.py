@@ -1,5 +1,5 @@
-"""The main job with a real vLLM: a broken model directory twice (score 2), then repaired as the one change
-and ready, held for requests."""
+"""The main job with a real vLLM: a broken model directory twice (score 2), then repaired as the one change and ready
+twice (score 2), the next gate open, the fixed request sent to the held engine by a job of its own, and the bundle."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from playbooks.evidence import bundle
 from tests.support.running_sandbox import running_sandbox
 
 TINY = Path(__file__).resolve().parents[2] / ".lab" / "models" / "tiny-llama"
@@ -59,6 +60,20 @@ def test_a_broken_model_directory_is_repaired_as_the_one_change(tmp_path: Path) 
         assert repaired["outcome"] == "ready"
         assert any(moved.startswith("model files") for moved in repaired["changed"])
         assert repaired["held_until"]
+
+        # ready again, by the repeat that the form asks for: score 2, and the gate to the next phase opens
+        again = story.ws.until(lambda: _attempt(data, 4), "the fourth attempt in the record", LAUNCHES_S)
+        assert again["outcome"] == "ready"
+        assert again["changed"] == []
+        story.times("Score 2", 2, 60)
+        story.says("Phase regression opened", 60)
+
+        # a job of its own finds the engine that the launch left held
+        olga.press("Send the fixed request", thread=story.thread, within_s=60)
+        assert "3 of 3 complete" in story.says("Fixed request to attempt 4: stable", 120)
+
+        verdict = bundle.verify(story.bundle(olga))
+        assert verdict.problems == ()
 
 
 def _attempt(data: Path, number: int) -> dict[str, Any] | None:
