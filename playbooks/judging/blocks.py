@@ -12,6 +12,9 @@ _CHAINS = ("The above exception was the direct cause", "During handling of the a
 _MOST_MESSAGE_LINES = 40
 _MOST_FRAMES = 200
 _MOST_STRAYS = 8
+_GOES_ON_WITHIN = 500
+"""Lines of others between two lines of one traceback."""
+_LOOKS_EVERY = 64
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\]]*\]|\([A-Za-z_][\w.]*\))?(?::(?:\s|$)|\s*$)")
 """The last line of a traceback: an exception's name, alone or before a colon."""
 
@@ -58,12 +61,17 @@ class Blocks:
 
     def __init__(self) -> None:
         self._open: dict[str, Block] = {}
+        self._last: dict[str, int] = {}
 
     def feed(self, line: Line) -> Step:
         """Place one line; an ordinary line closes what it cannot belong to."""
         key = line.process if line.logged or line.process else ""
         block = self._open.get(key)
         text = line.text
+        if self._open:
+            self._forget(line.no)
+            if block is not None or TRACEBACK in text:
+                self._last[key] = line.no
         if TRACEBACK in text:
             return self._begin(key, block, line)
         if block is None:
@@ -84,9 +92,17 @@ class Blocks:
                 del self._open[key]
                 return ORDINARY
 
-    def open_block(self, process: str) -> Block | None:
-        """Return the open block of a process."""
-        return self._open.get(process)
+    @property
+    def any_open(self) -> bool:
+        """Whether a traceback may still go on."""
+        return bool(self._open)
+
+    def _forget(self, no: int) -> None:
+        """Close what its process did not go on with for a long time, as when it died of it."""
+        if no % _LOOKS_EVERY:
+            return
+        for key in [key for key in self._open if no - self._last.get(key, no) > _GOES_ON_WITHIN]:
+            del self._open[key]
 
     def _begin(self, key: str, block: Block | None, line: Line) -> Step:
         if block is not None and block.state == "chained":

@@ -1,15 +1,17 @@
 """The first failure of an input, found line by line: one implementation for live watching, dropped logs and the command.
 
 Reads forward, keeps what is suspicious with what was known at the time, and chooses at the end (`choosing`).
-Memory stays flat: of a log only candidates, warnings before the failure and a running digest are kept.
+Memory stays flat: of a log only candidates, warnings before the failure and the last lines are kept. Once the engine is
+known, a line that holds no word of the catalogue and no sign of an error is counted and left.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Final
 
 from playbooks.judging import normalise
 from playbooks.judging.blocks import Block, Blocks, Raised
@@ -28,6 +30,10 @@ from playbooks.vocabulary import ErrorClass, Stage
 
 _MOST_CANDIDATES = 400
 _MOST_WARNINGS = 200
+_TAIL: Final = 60
+"""Lines at the end of a launch that are compared where no cause was printed."""
+_READ_WHOLE: Final = 400
+"""Lines at the head that are all read closely: they tell the kind of input, the engine and its processes."""
 _ERROR = re.compile(r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: ")
 """An error in words, by no logger."""
 _TEARDOWN = frozenset({
@@ -66,7 +72,9 @@ class Analyser:
         self._live: str | None = None
         self._settled: Finding | None = None
         self._cache = CacheEvidence()
-        self._whole = hashlib.sha256()
+        self._tail: deque[str | bytes] = deque(maxlen=_TAIL)
+        self._skims = False
+        self._serves = False
 
     @property
     def live_root(self) -> str | None:
@@ -86,12 +94,25 @@ class Analyser:
     def feed(self, line: str | bytes) -> None:
         """Take one line, ended by LF or the end of the input; any bytes are fine."""
         self._no += 1
+        if self._settled is not None:
+            return  # an earlier launch failed and is the answer
+        if self._progress.stopping_no is None:
+            self._tail.append(line)
+        if self._skims and not self._matcher.may_tell(line, serving=self._serves):
+            return
         read = read_line(self._no, line)
         if "\n" not in read.text:
             self._take(read)
-            return
-        for piece in read.text.split("\n"):
-            self._take(replace(read, text=piece.rstrip()))
+        else:
+            for piece in read.text.split("\n"):
+                self._take(replace(read, text=piece.rstrip()))
+        self._serves = self._progress.served_no is not None and self._progress.ended_no is None
+        self._skims = (
+            self._no > _READ_WHOLE
+            and self._kind.certain
+            and self._progress.current is not Stage.CONTAINER_INIT
+            and not self._blocks.any_open
+        )
 
     def _take(self, read: Line) -> None:
         self._kind.feed(self._no, read.text, logged=read.file.endswith(".py"))
@@ -131,7 +152,7 @@ class Analyser:
                 version=self._engine.version, frontend=self._engine.frontend, processes=self._engine.processes
             ),
             lines=self._no,
-            whole_digest=self._whole.hexdigest(),
+            tail=tuple(self._tail),
         )
         return choose(material)
 
@@ -258,6 +279,7 @@ class Analyser:
         if self._settled is None and found.root_line is not None:
             self._settled = found
         self._progress = Progress()
+        self._tail.clear()
         if self._settled is None:
             self._candidates.clear()
             self._warnings.clear()
@@ -267,12 +289,10 @@ class Analyser:
     # ---- what the score compares
 
     def _keep_for_comparison(self, line: Line, *, teardown: bool) -> None:
-        if self._progress.stopping_no is not None:
+        if self._progress.stopping_no is not None or line.level != "WARNING" or teardown:
             return
-        normal = normalise.line(line.text)
-        self._whole.update(normal.encode("utf-8", "replace"))
-        if line.level == "WARNING" and not teardown and len(self._warnings) < _MOST_WARNINGS:
-            self._warnings.append((line.no, normal))
+        if len(self._warnings) < _MOST_WARNINGS:
+            self._warnings.append((line.no, normalise.line(line.text)))
 
 
 def analyse(

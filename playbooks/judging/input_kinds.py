@@ -19,6 +19,8 @@ _VLLM = re.compile(
     r"non-default args:|\[(?:core|api_server|api_utils|utils|multiproc_executor|gpu_worker|gpu_model_runner|parallel_state|core_client)"
     r"\.py:\d+\]|vllm/(?!vllm-openai)\w|vLLM|\bvllm(?: serve)?: |\b(?:import|from) vllm\b|EngineCore"
 )
+_ENOUGH = 3
+"""Lines of vLLM after which the input counts as its log."""
 _SHELL = re.compile(r"^(?:[\w.-]+ )?[$#] \S")
 
 
@@ -36,7 +38,7 @@ class KindDetector:
         """Take one unwrapped line; `logged` when a Python logger's own prefix stood before it."""
         if not text:
             return
-        if self._vllm < 3 and (logged or _VLLM.search(text)):
+        if self._vllm < _ENOUGH and (logged or _VLLM.search(text)):
             self._vllm += 1
         if no <= 400 or self._vllm == 0:
             for name, form in _FORMS:
@@ -49,6 +51,11 @@ class KindDetector:
         if "docker_inspect_json" in self._counts and self._size < _MOST_DOCUMENT:
             self._document.append((no, text))
             self._size += len(text)
+
+    @property
+    def certain(self) -> bool:
+        """Whether further lines no longer change the kind, once the head was read."""
+        return self._vllm >= _ENOUGH and "docker_inspect_json" not in self._counts
 
     def document(self) -> tuple[tuple[int, str], ...]:
         """Return the lines from the first sign of an inspect document on, with their numbers."""

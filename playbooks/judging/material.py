@@ -27,7 +27,7 @@ class Material:
     cache: CacheEvidence
     engine: EngineFacts
     lines: int
-    whole_digest: str
+    tail: tuple[str | bytes, ...]
 
 
 def warnings_before(material: Material, no: int | None) -> tuple[str, ...]:

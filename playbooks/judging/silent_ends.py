@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from playbooks.judging import normalise
 from playbooks.judging.finding import Finding
 from playbooks.judging.material import Material, finding, warnings_before
+from playbooks.reading.transcript import read_line
 from playbooks.vocabulary import DecisionKind, ErrorClass, Stage
 
 
@@ -27,6 +29,11 @@ def killed(material: Material) -> Finding | None:
     return None
 
 
+def _tail_digest(material: Material) -> str:
+    """Digest the last lines: all there is to compare where none names the failure."""
+    return normalise.digest(normalise.line(read_line(0, line).text) for line in material.tail)
+
+
 def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
     info = material.catalogue.classes.get(klass)
     return finding(
@@ -38,7 +45,7 @@ def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
         warnings=warnings_before(material, None),
         why=why,
         next_check="" if info is None else info.next_check,
-        block_digest=material.whole_digest,
+        block_digest=_tail_digest(material),
     )
 
 
@@ -127,5 +134,5 @@ def stopped(material: Material) -> Finding:
         warnings=warnings_before(material, None),
         why="The log ends before the service was ready and names no error.",
         next_check="How did it end: still running, killed, or cut? The container's state (exit code, OOMKilled) and the kernel log tell.",
-        block_digest=material.whole_digest,
+        block_digest=_tail_digest(material),
     )

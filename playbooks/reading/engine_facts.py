@@ -7,8 +7,7 @@ import re
 _VERSION = re.compile(
     r"(?:\bversion[ =]+v?|vLLM API server version |LLM engine \(v|vLLM server version )(\d+\.\d+[\w.+]*)", re.IGNORECASE
 )
-_FORMS = ("version", "engine (v")
-_RUST = ("RustFrontend", "Launching Rust frontend")
+_RUST = re.compile(r"RustFrontend|Launching Rust frontend")
 _MOST = 64
 
 
@@ -29,7 +28,7 @@ class EngineReader:
         """Take one unwrapped line."""
         if process and len(self._processes) < _MOST:
             self._processes.setdefault(process)
-        if any(word in text or word in process for word in _RUST):
+        if process.startswith("RustFrontend") or ("Rust" in text and _RUST.search(text)):
             self.frontend = "rust"
         elif self.frontend is None and (process.startswith(("APIServer", "ApiServer")) or "vllm.entrypoints" in text):
             self.frontend = "python"

@@ -18,17 +18,17 @@ _CARETS = re.compile(r"\^\[\[[0-9;]*m")
 _RFC3339 = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?"
 _OUTER = (
     # kubectl --prefix, stern: `[pod/name/container] …`
-    re.compile(r"\[pod/[^\]\s]+\] ?"),
+    ("[pod/", re.compile(r"\[pod/[^\]\s]+\] ?")),
     # a container runtime's own form (CRI): `2026-… stdout F …`
-    re.compile(rf"{_RFC3339} (?:stdout|stderr) [FP] ?"),
+    (" std", re.compile(rf"{_RFC3339} (?:stdout|stderr) [FP] ?")),
     # `docker logs -t`, `kubectl logs --timestamps`; a dash may follow
-    re.compile(rf"\[?{_RFC3339}\]? (?=\S|\s|$)(?!\s*(?:\||-) )"),
+    ("-", re.compile(rf"\[?{_RFC3339}\]? (?=\S|\s|$)(?!\s*(?:\||-) )")),
     # compose: `name-1  | …`
-    re.compile(r"[A-Za-z0-9][\w.-]{0,60}\s{0,24}\| ?"),
+    ("|", re.compile(r"[A-Za-z0-9][\w.-]{0,60}\s{0,24}\| ?")),
     # journald and syslog: `Mon DD HH:MM:SS host unit[pid]: …`
-    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} [\w.-]+ [\w./@-]+(?:\[\d+\])?: ?"),
+    (": ", re.compile(r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} [\w.-]+ [\w./@-]+(?:\[\d+\])?: ?")),
     # journald short-iso: the time stamp is taken above, then `host unit[pid]: …`
-    re.compile(r"[\w.-]+ (?!NVRM)[\w./@-]+\[\d+\]: ?"),
+    ("]: ", re.compile(r"[\w.-]+ (?!NVRM)[\w./@-]+\[\d+\]: ?")),
     # slurm and pdsh: `3: …`, `node-a: ` are left alone, they look like too much else; `[rank3]:` is torch's own
 )
 _PROCESS = re.compile(
@@ -45,6 +45,9 @@ _LEVEL = re.compile(
 _PLAIN_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?\s{1,5}")
 _GLOG = re.compile(r"\[?(?P<level>[IWEF])\d{3,4} \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
 _RUST = re.compile(rf"(?:{_RFC3339}\s+)?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?P<source>[a-z_][\w:]*): ?")
+_BEGINS_LEVEL = frozenset("DIWECFT[0123456789")
+"""What any of the four forms of a level begins with."""
+_PYTHON = ("Traceback", "File ")
 _LEVELS = {
     "I": "INFO",
     "W": "WARNING",
@@ -134,9 +137,8 @@ def _from_json(text: str) -> tuple[str, str, str] | None:
 
 def _unwrap(text: str) -> str:
     """Take collectors' and runtimes' prefixes off, outermost first, each kind once."""
-    for pattern in _OUTER:
-        match = pattern.match(text)
-        if match and match.end() and not text.startswith(("Traceback", "File ")):
+    for sign, pattern in _OUTER:
+        if sign in text and (match := pattern.match(text)) and match.end() and not text.startswith(_PYTHON):
             text = text[match.end() :]
     return text
 
@@ -145,27 +147,24 @@ def _inner(no: int, text: str, level: str, process: str) -> Line:
     file = ""
     logged = False
     for _ in range(3):
-        match = _PROCESS.match(text)
-        if not match:
+        if not text.startswith("(") or not (match := _PROCESS.match(text)):
             break
         process = match["name"]
         text = text[match.end() :]
-    match = _RANK.match(text)
-    if match:
+    if text.startswith("[") and (match := _RANK.match(text)):
         process = process or f"rank{match['rank']}"
         text = text[match.end() :]
-    match = _LEVEL.match(text)
-    if match:
-        level, file, logged = match["level"], match["file"] or match["file2"] or "", True
-        text = text[match.end() :]
-    elif (match := _GLOG.match(text)) or (match := _RUST.match(text)):
-        level, logged = match["level"], True
-        text = text[match.end() :]
-    elif match := _PLAIN_LEVEL.match(text):
-        level = match["level"]
-        text = text[match.end() :]
-    match = _RANK.match(text)
-    if match:
+    if text[:1] in _BEGINS_LEVEL:
+        if match := _LEVEL.match(text):
+            level, file, logged = match["level"], match["file"] or match["file2"] or "", True
+            text = text[match.end() :]
+        elif (match := _GLOG.match(text)) or (match := _RUST.match(text)):
+            level, logged = match["level"], True
+            text = text[match.end() :]
+        elif match := _PLAIN_LEVEL.match(text):
+            level = match["level"]
+            text = text[match.end() :]
+    if text.startswith("[") and (match := _RANK.match(text)):
         process = process or f"rank{match['rank']}"
         text = text[match.end() :]
     if not level and " NCCL INFO " in text[:80]:
