@@ -183,7 +183,11 @@ NEEDED = {
     "escapes": (r"\[shut\.down\]", ("[shut.down]",)),
     "a tab": (r"ab\tcd", ("ab\tcd",)),
     "a look-ahead is not needed": ("(?!never)(?=always)abcd", ("abcd",)),
-    "groups inside groups": ("(?:(?:left|right) hand)", (" hand",)),
+    "groups inside groups": ("(?:(?:left|right) hand)", ("left hand", "right hand")),
+    "a group is spelled out": ("Error: (?:no|any) file", ("error: no file", "error: any file")),
+    "too many texts are not spelled out": ("(?:a|b|c|d|e)(?:a|b|c|d|e)(?:a|b|c|d|e) behind", tuple(f"{one} behind" for one in "abcde")),
+    "an everyday word is no help": ("Failed .* to mmap", (" to mmap",)),
+    "an everyday word is better than none": ("Failed .* x", ("failed ",)),
     "a named group": ("(?P<what>hello)", ("hello",)),
 }  # fmt: skip
 
