@@ -20,7 +20,9 @@ from bot.adapters.deadline import GuardedStore
 from bot.adapters.definitions import PackagedDefinitions
 from bot.adapters.dispatcher import Dispatcher
 from bot.adapters.flow_pool import Breaker, FlowPool
+from bot.adapters.housekeeping import Housekeeping
 from bot.adapters.keys import NodeKeys, bot_key
+from bot.adapters.leased_sender import LeasedSender
 from bot.adapters.store import SqlStore, migrate, open_store
 from bot.adapters.system import SystemClock, Ulids
 from bot.api.metrics import Metrics
@@ -31,7 +33,6 @@ from bot.flows.services import People, Services, Timing
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from bot.adapters.leased_sender import LeasedSender
     from bot.settings import Settings
 
 _REPORT_S = 60.0
@@ -129,10 +130,12 @@ def build(settings: Settings) -> Bot:
     dispatcher = Dispatcher(services, queue, holder=holder)
     nudges.add(dispatcher.nudge)
     bot = Bot(settings, services, store, queue, dispatcher, pools)
+    bot.senders = (LeasedSender(services, Housekeeping(services), name="housekeeping", holder=holder),)
     entry: SlackEntry | None = None
     if settings.has_slack:
-        bot.bolt, bot.senders = _slack(settings, services, holder)
-        for sender in bot.senders:
+        bot.bolt, senders = _slack(settings, services, holder)
+        bot.senders += senders
+        for sender in senders:
             nudges.add(sender.nudge)
         entry = _entry(settings, bot.bolt)
     token = settings.metrics_token.get_secret_value()
@@ -156,7 +159,6 @@ def build(settings: Settings) -> Bot:
 
 def _slack(settings: Settings, services: Services, holder: str) -> tuple[AsyncApp, tuple[LeasedSender, ...]]:
     """Wire the conversation: the Bolt app, the sender of what it says, and the reader of files that people drop."""
-    from bot.adapters.leased_sender import LeasedSender
     from bot.adapters.slack_calls import SlackCalls, web_client
     from bot.adapters.slack_fetcher import SlackFetcher
     from bot.adapters.slack_files import SlackFiles

@@ -9,6 +9,7 @@ import os
 import re
 import uuid
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import fsspec
@@ -115,6 +116,21 @@ class FsspecArtifacts:
         """
         with _edge():
             return bool(_SHA256.fullmatch(sha256)) and bool(self._fs.exists(self._path(sha256)))
+
+    def forget_drafts(self, *, before: datetime) -> int:
+        """Delete what was begun before this time and never finished, as when its process was killed; returns how many files.
+
+        Raises:
+            ArtifactsUnavailable: the place does not answer.
+        """
+        gone = 0
+        with _edge():
+            folder = f"{self._root}/drafts"
+            for draft in self._fs.ls(folder, detail=False) if self._fs.exists(folder) else ():
+                if self._fs.modified(draft).astimezone(UTC) < before:
+                    self._fs.rm(draft)
+                    gone += 1
+        return gone
 
     def _path(self, sha256: str) -> str:
         if not _SHA256.fullmatch(sha256):

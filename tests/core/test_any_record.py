@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +12,6 @@ from playbooks.guiding.decision import decide, facts_of
 from playbooks.guiding.gate import evaluate, next_phase
 from playbooks.guiding.playbook import StepKind
 from playbooks.guiding.report_page import first_page
-from playbooks.guiding.snapshot import case_from_json, case_to_json
 from playbooks.vocabulary import DecisionKind, DriverVerdict, ErrorClass, JobKind, JobOutcome, Outcome, Phase, Stage
 from tests.support.cases import (
     CPU_CONTAINER,
@@ -117,4 +114,3 @@ def test_the_guide_always_answers(node, grown):
     phase = next_phase(case, K3)
     assert phase is None or K3.phase(phase).carried_out
     assert first_page(case).startswith("# INC-0042")
-    assert case_from_json(json.loads(json.dumps(case_to_json(case)))) == case

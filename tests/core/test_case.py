@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,8 +9,7 @@ import pytest
 from playbooks.errors import MalformedMessage
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import fold, fold_one
-from playbooks.guiding.snapshot import case_from_json, case_to_json
-from playbooks.vocabulary import JobKind, Outcome, Phase
+from playbooks.vocabulary import JobKind, Phase
 from tests.support.cases import CaseLines, Line, docker_baseline
 
 
@@ -141,41 +139,3 @@ def test_folding_one_by_one_is_folding_all():
 def test_a_record_that_is_none_says_where(lines, message):
     with pytest.raises(MalformedMessage, match=message):
         fold("INC-1", lines)
-
-
-def test_a_snapshot_is_json_and_gives_the_same_case():
-    case = full_record().case
-    text = json.dumps(case_to_json(case))
-    assert case_from_json(json.loads(text)) == case
-
-
-def test_a_snapshot_of_a_fresh_case():
-    case = CaseLines().opened().case
-    assert case_from_json(case_to_json(case)) == case
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param({"snapshot": 99}, id="another form"),
-        pytest.param({"phase": "sometime"}, id="no such phase"),
-        pytest.param({"attempts": None}, id="not a list"),
-        pytest.param({"opened": {"seq": 1}}, id="half an entry"),
-        pytest.param({"answers": []}, id="not a mapping"),
-    ],
-)
-def test_a_snapshot_of_another_form_is_refused(change):
-    with pytest.raises(MalformedMessage):
-        case_from_json(case_to_json(full_record().case) | change)
-
-
-def test_a_snapshot_without_a_field_is_refused():
-    data = case_to_json(full_record().case)
-    del data["scores"]
-    with pytest.raises(MalformedMessage, match="not a snapshot of a case"):
-        case_from_json(data)
-
-
-def test_an_outcome_is_read_back_as_one():
-    case = full_record().case
-    assert case_from_json(case_to_json(case)).attempts[0].payload.outcome is Outcome.FAILED

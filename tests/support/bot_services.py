@@ -71,6 +71,9 @@ class MemoryArtifacts:
         self.files[expected] = data
         return len(data)
 
+    def forget_drafts(self, *, before: Any) -> int:
+        return 0  # a file is there whole or not at all
+
     def get(self, sha256: str) -> bytes:
         if sha256 not in self.files:
             raise UnknownArtifact(sha256)
