@@ -37,6 +37,7 @@ def node_hello(services: Services, hello: NodeHello) -> HelloReply:
         ended = _told_ends(tx, hello, now) + _missing_ends(tx, hello, now)
         if known is None or known.heard_at is None or now - known.heard_at > services.timing.node_silent_after:
             _save_waiting_scenes(tx, services, hello.node, now)
+            _say_that_it_speaks(tx, hello.node)
     services.nudge()
     return HelloReply(node=hello.node, bot_time=now, detail="; ".join(ended))
 
@@ -53,6 +54,13 @@ def _save_waiting_scenes(tx: Writing, services: Services, node: str, now: dateti
             add_job(tx, services, fingerprint_wish(tx, incident, node, actor), now=now)
         except JobNotAsked:
             continue  # held or refused: the thread's next step asks again
+
+
+def _say_that_it_speaks(tx: Writing, node: str) -> None:
+    """Redraw the dashboards that say the node is silent."""
+    for incident in tx.incidents(open_only=True):
+        if incident.case.opened.payload.node == node:
+            tx.want_dashboard(incident.id)
 
 
 def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:

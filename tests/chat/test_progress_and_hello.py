@@ -210,3 +210,16 @@ def test_an_older_hello_is_refused(bot: TestBot) -> None:
     hello(bot)
     with pytest.raises(Replayed):
         hello(bot, at=bot.clock.now() - timedelta(seconds=1))
+
+
+def test_a_node_that_was_silent_and_speaks_again_has_its_dashboards_redrawn(bot: TestBot) -> None:
+    hello(bot)
+    case = open_case(bot)
+    bot.clock.forward(seconds=10)
+    hello(bot)
+    assert case not in dict(bot.store.dashboards()), "a hello in time changes nothing that is shown"
+    with bot.store.write() as tx:
+        tx.set_thread(case, "1.0")
+    bot.clock.at += bot.services.timing.node_silent_after + timedelta(seconds=1)
+    hello(bot)
+    assert case in dict(bot.store.dashboards())
