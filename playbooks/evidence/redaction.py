@@ -86,7 +86,12 @@ _PLACEHOLDER = re.compile(
     r"(?i)(?:none|null|true|false|nil|undefined|unset|required|missing|empty|optional\b.*|str|string|bytes|int|bool|any|\*+|x{3,}|\.{2,}"
     r"|<.*|\$.*|%.*|\[redacted.*|\[|#.*|/.*|-.*|=.*)"
 )
-_CODE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|(?:self|args|config|os|settings)\b.*")
+_ATTRIBUTE = re.compile(r"(?:self|cls|args|kwargs|cfg|config|os|settings|request)[.\[(].*")
+_CODE = re.compile(rf"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|{_ATTRIBUTE.pattern}")
+_STATED = re.compile(r"[^\s\"',\\]{1,8192}")
+"""A value on a command line or in an environment file: it ends with the word."""
+_FURTHER = re.compile(r"[ \t]{1,8}(?=[^\s-])(?=\S*[-_\d])([^\s\"',;&(){}\\<>|]{1,8192})")
+"""A second key after `--api-key`, which takes several; a word of prose has no digit and no hyphen."""
 _STRONG = re.compile(
     r"(?i)secret|passw|passphrase|credential|api_?-?key|authorization|auth_?-?token|access_?-?key|access_?-?token|hf_?-?token|hub_?-?token"
 )
@@ -311,28 +316,42 @@ class _OneLine:
             if found.end() < done or not _NAME_WORD.search(name.lower()):
                 continue
             value = _VALUE.match(text, found.end())
-            if value is None or (found["flag"] and value[0].startswith("-")) or not self._is_secret(name, value):
+            if value is None or (found["flag"] and value[0].startswith("-")) or not self._is_secret(found, name, value):
                 continue
             kind = value.lastgroup or "bare"
             mark = f'"{self._mark()}"' if kind == "list" else self._mark()
             parts += [text[done : value.start(kind)], mark]
             done = value.end()
+            if kind == "bare" and _is_stated(found):
+                whole = _STATED.match(text, value.start())
+                done = max(done, whole.end() if whole else 0)
+                while found["flag"] and (further := _FURTHER.match(text, done)) and _is_value(further[1]):
+                    parts += [text[done : further.start(1)], self._mark()]
+                    done = further.end()
         return "".join([*parts, text[done:]])
 
     @staticmethod
-    def _is_secret(name: str, value: re.Match[str]) -> bool:
+    def _is_secret(found: re.Match[str], name: str, value: re.Match[str]) -> bool:
         if value["list"]:
             return is_secret_name(name) and MARK[:-1] not in value["list"]
-        return _is_secret_pair(name, value[value.lastgroup or "bare"], quoted=value["bare"] is None)
+        text = value[value.lastgroup or "bare"]
+        return _is_secret_pair(name, text, quoted=value["bare"] is None, stated=_is_stated(found))
 
 
-def _is_secret_pair(name: str, value: str, *, quoted: bool) -> bool:
+def _is_stated(found: re.Match[str]) -> bool:
+    """Whether a name is a flag or a variable of the environment, so that what follows is a value and no source code."""
+    return bool(found["flag"]) or found["name"].startswith("--") or (found["name"].isupper() and found[0].endswith("="))
+
+
+def _is_secret_pair(name: str, value: str, *, quoted: bool, stated: bool) -> bool:
     """Whether `name=value` in a text tells a secret; source code and the model's own tokens do not."""
     if name.lower() == "auth":
         return _is_basic(value)
     if name.lower().endswith(_HEADERS) or not is_secret_name(name) or not _is_value(value):
         return False
-    if not quoted and (_CODE.fullmatch(value) or is_secret_name(value)):
+    if stated and _STRONG.search(name):
+        return not (_ATTRIBUTE.fullmatch(value) or (value.isupper() and is_secret_name(value)))
+    if not quoted and (_CODE.fullmatch(value) or (value.isidentifier() and is_secret_name(value))):
         return False
     if _STRONG.search(name):
         return True

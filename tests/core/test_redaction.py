@@ -45,6 +45,55 @@ TAKEN = [
     pytest.param("docker run --env=VLLM_API_KEY=letmein vllm", "letmein", id="docker --env="),
     pytest.param(f"OPENAI_API_KEY: {SK}", SK, id="OpenAI key in YAML"),
     pytest.param(f"key was {SK}.", SK, id="OpenAI key by its shape"),
+    pytest.param(
+        "vllm serve m --api-key sk-secret123 --port 8000", "sk-secret123", id="key that looks like a name: sk-secret123"
+    ),
+    pytest.param("HF_TOKEN=sk-secret123 vllm serve m", "sk-secret123", id="token that looks like a name: sk-secret123"),
+    pytest.param(
+        "vllm serve m --api-key sk-local-key --port 8000", "sk-local-key", id="key that looks like a name: sk-local-key"
+    ),
+    pytest.param("HF_TOKEN=sk-local-key vllm serve m", "sk-local-key", id="token that looks like a name: sk-local-key"),
+    pytest.param(
+        "vllm serve m --api-key my-api-key --port 8000", "my-api-key", id="key that looks like a name: my-api-key"
+    ),
+    pytest.param("HF_TOKEN=my-api-key vllm serve m", "my-api-key", id="token that looks like a name: my-api-key"),
+    pytest.param(
+        "vllm serve m --api-key token-abc123XYZ --port 8000",
+        "token-abc123XYZ",
+        id="key that looks like a name: token-abc123XYZ",
+    ),
+    pytest.param(
+        "HF_TOKEN=token-abc123XYZ vllm serve m", "token-abc123XYZ", id="token that looks like a name: token-abc123XYZ"
+    ),
+    pytest.param(
+        "vllm serve m --api-key self-hosted-key1 --port 8000",
+        "self-hosted-key1",
+        id="key that looks like a name: self-hosted-key1",
+    ),
+    pytest.param(
+        "HF_TOKEN=self-hosted-key1 vllm serve m",
+        "self-hosted-key1",
+        id="token that looks like a name: self-hosted-key1",
+    ),
+    pytest.param(
+        "vllm serve m --api-key config-9f3a --port 8000", "config-9f3a", id="key that looks like a name: config-9f3a"
+    ),
+    pytest.param("HF_TOKEN=config-9f3a vllm serve m", "config-9f3a", id="token that looks like a name: config-9f3a"),
+    pytest.param(
+        "vllm serve m --api-key os-token-11 --port 8000", "os-token-11", id="key that looks like a name: os-token-11"
+    ),
+    pytest.param("HF_TOKEN=os-token-11 vllm serve m", "os-token-11", id="token that looks like a name: os-token-11"),
+    pytest.param(
+        "vllm serve m --api-key Pa55.word --port 8000", "Pa55.word", id="key that looks like a name: Pa55.word"
+    ),
+    pytest.param("HF_TOKEN=Pa55.word vllm serve m", "Pa55.word", id="token that looks like a name: Pa55.word"),
+    pytest.param(
+        "vllm serve m --api-key my.prod.key --port 8000", "my.prod.key", id="key that looks like a name: my.prod.key"
+    ),
+    pytest.param("HF_TOKEN=my.prod.key vllm serve m", "my.prod.key", id="token that looks like a name: my.prod.key"),
+    pytest.param("vllm serve m --api-key tok-a tok-b", "tok-b", id="second of several keys"),
+    pytest.param("HF_TOKEN=a1&b(c)d vllm serve m", "(c)d", id="signs inside a variable"),
+    pytest.param("HF_TOKEN=a1&b(c)d vllm serve m", "&b", id="a sign of the shell inside a variable"),
     pytest.param("vllm serve m --api-key letmein --port 8000", "letmein", id="flag and value"),
     pytest.param("vllm serve m --api-key=letmein", "letmein", id="flag with an equals sign"),
     pytest.param('vllm serve m --api-key "two words"', "two words", id="flag and quoted value"),
