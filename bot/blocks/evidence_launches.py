@@ -12,6 +12,7 @@ from bot.blocks.texts import Mrkdwn, Translate, code, code_block, cut, esc, join
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case, Noted
 from playbooks.judging.finding import Finding
+from playbooks.judging.recorded import moved_arguments
 from playbooks.vocabulary import DriverVerdict, Outcome, Stage
 
 
@@ -88,7 +89,13 @@ def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
             *findings.symptoms(found, _, most=1),
             _changed(payload, before, _),
         ]
+    elif payload.origin == "recorded":
+        lines.append(
+            _("The log shows no failure, and it does not show that the server came up. Drop the log up to its end.")
+        )
     if payload.origin == "recorded":
+        if payload.outcome is Outcome.READY and found.reached.position < Stage.ENDPOINT_READY.position:
+            lines.append(_("The log says that the server came up; nobody is seen to send it a request."))
         lines.append(_("_Recorded attempt: read from a log that ran elsewhere; nothing was observed here._"))
     if payload.left_behind:
         lines.append(_("*Could not be verified gone:* {what}", what=cut("; ".join(payload.left_behind), 400)))
@@ -160,7 +167,20 @@ def _changed(payload: e.AttemptRecorded, before: Noted[e.AttemptRecorded] | None
         return _(
             "Changed since attempt {n}: {what}", n=before.payload.attempt, what=cut("; ".join(payload.changed), 500)
         )
+    if payload.origin == "recorded":
+        return _changed_by_the_logs(payload, before, _)
     return _("Changed since attempt {n}: nothing (baseline {digest}).", n=before.payload.attempt, digest=digest)
+
+
+def _changed_by_the_logs(payload: e.AttemptRecorded, before: Noted[e.AttemptRecorded], _: Translate) -> Mrkdwn:
+    """Say what the logs tell of a change: nothing here saw what ran."""
+    n = before.payload.attempt
+    moved = moved_arguments(Finding.model_validate(before.payload.finding), Finding.model_validate(payload.finding))
+    if moved is None:
+        return _("Changed since attempt {n}: not known, the logs do not tell the engine's arguments.", n=n)
+    if moved:
+        return _("Changed since attempt {n}, by the logs: {what}", n=n, what=cut("; ".join(moved), 500))
+    return _("Changed since attempt {n}: none of the engine's arguments, by the logs; the rest is not known.", n=n)
 
 
 def _previous(payload: e.AttemptRecorded, case: Case) -> Noted[e.AttemptRecorded] | None:

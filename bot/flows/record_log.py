@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from bot.blocks.notices import refusal
 from bot.flows.advance_phase import advance_phase
 from bot.flows.ask_next import ask_next
-from bot.flows.once import lock_open, once
+from bot.flows.once import lock_open, once, refuse
 from bot.flows.permission import Action, require
 from bot.flows.recorded_baseline import newest_or_as_given
 from bot.flows.score_attempts import score_against_previous
@@ -19,14 +20,15 @@ from bot.flows.showing import Asker, known, language_for
 from bot.flows.take_log import TakenLog, note, shows_a_launch, take_log
 from bot.ports import OutboxKind
 from playbooks.evidence.entries import AttemptRecorded, LogAnalysed
-from playbooks.vocabulary import ErrorClass, Outcome, Stage
+from playbooks.judging.recorded import outcome_of
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from bot.blocks.texts import Translate
     from bot.flows.services import Services
     from bot.ports import Incident, Writing
-    from playbooks.judging.finding import Finding
+    from playbooks.guiding.case import Case
 
 
 def record_log(services: Services, asker: Asker, incident_id: str, *, name: str, chunks: Iterable[bytes]) -> int:
@@ -60,6 +62,7 @@ def record_taken(
             artifacts=(log.sha256,),
         )
         return entry.seq
+    _refuse_a_second_copy(incident.case, log, language_for(tx, asker, incident))
     baseline = newest_or_as_given(tx, services, incident.id, actor=asker.actor, now=now)
     case = tx.lock(incident.id).case
     attempt = AttemptRecorded(
@@ -79,12 +82,25 @@ def record_taken(
     return entry.seq
 
 
-def outcome_of(finding: Finding) -> Outcome:
-    """Say how a recorded launch ended, as far as its log shows it."""
-    if finding.error_class is not ErrorClass.NONE:
-        return Outcome.FAILED
-    ready = Stage.ENDPOINT_READY.position
-    return Outcome.READY if finding.reached.position >= ready else Outcome.NOT_OBSERVED
+def _refuse_a_second_copy(case: Case, log: TakenLog, _: Translate) -> None:
+    """A log with times and process ids in it is written once: the same bytes are the same run.
+
+    Raises:
+        Refused: an attempt of this case has this log already.
+    """
+    if not log.stamped:
+        return
+    for noted in case.attempts:
+        if noted.payload.log_sha256 == log.sha256:
+            raise refuse(
+                refusal(
+                    _("Not recorded: this is the log of attempt {n} again", n=noted.payload.attempt),
+                    _(
+                        "It is the same, byte for byte, with the same times and process ids: one run, not two. See #{seq}; drop the log of another run.",
+                        seq=noted.seq,
+                    ),
+                )
+            )
 
 
 def _attach(tx: Writing, incident: str, log: TakenLog, attempt: AttemptRecorded, now: datetime) -> None:

@@ -9,6 +9,7 @@ from playbooks.errors import BaselineMismatch
 from playbooks.evidence.entries import AttemptRecorded, ScoreGiven
 from playbooks.judging.finding import Finding
 from playbooks.judging.first_failure import analyse
+from playbooks.judging.recorded import moved_arguments
 from playbooks.judging.stability import Observed, score
 
 if TYPE_CHECKING:
@@ -43,7 +44,20 @@ def _given(services: Services, earlier: AttemptRecorded, later: AttemptRecorded)
         result = score(_observed(earlier, before), _observed(later, Finding.model_validate(later.finding)))
     except BaselineMismatch as error:
         return ScoreGiven(**pair, score=None, row="baseline", why=str(error))
-    return ScoreGiven(**pair, score=result.score, row=result.row, why=result.why, one_cause=result.one_cause)
+    why = result.why + _doubt(earlier, later)
+    return ScoreGiven(**pair, score=result.score, row=result.row, why=why, one_cause=result.one_cause)
+
+
+def _doubt(earlier: AttemptRecorded, later: AttemptRecorded) -> str:
+    """Name what speaks against one baseline where only people say that there was one."""
+    if later.origin != "recorded":
+        return ""
+    moved = moved_arguments(Finding.model_validate(earlier.finding), Finding.model_validate(later.finding))
+    return (
+        f"; but the logs tell other arguments, so this may not be one baseline: {'; '.join(moved)[:300]}"
+        if moved
+        else ""
+    )
 
 
 def _under_one_catalogue(services: Services, attempt: AttemptRecorded, catalogue: str) -> Finding | None:

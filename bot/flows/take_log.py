@@ -7,6 +7,7 @@ the file that readers get.
 from __future__ import annotations
 
 import hashlib
+import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from bot.ports import Writing
     from playbooks.judging.finding import Finding
 
+_STAMP = re.compile(rb"\d\d:\d\d:\d\d|\bpid=\d+")
 _IN_MEMORY_BYTES = 4 * 1024 * 1024
 _CHUNK_BYTES = 256 * 1024
 _LAUNCH_LOGS = ("vllm_log", "sglang_log", "docker_run_stderr")
@@ -39,6 +41,8 @@ class TakenLog:
     size_bytes: int
     redactions: int
     finding: Finding
+    stamped: bool = False
+    """Whether times or process ids stand in it, so that no other run writes the same bytes."""
 
     def meta(self, incident: str | None) -> ArtifactMeta:
         """Return what the store notes about it."""
@@ -62,9 +66,11 @@ def take_log(services: Services, name: str, chunks: Iterable[bytes]) -> TakenLog
     analyser = Analyser(services.definitions.signatures())
     digest = hashlib.sha256()
     size = redactions = 0
+    stamped = False
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
         for line, count in redact_stream(lines_of(chunks)):
             analyser.feed(line)
+            stamped = stamped or _STAMP.search(line) is not None
             digest.update(line)
             spool.write(line)
             size += len(line)
@@ -72,7 +78,9 @@ def take_log(services: Services, name: str, chunks: Iterable[bytes]) -> TakenLog
         spool.seek(0)
         sha256 = digest.hexdigest()
         services.artifacts.put_stream(iter(lambda: spool.read(_CHUNK_BYTES), b""), expected=sha256)
-    return TakenLog(sha256=sha256, name=name, size_bytes=size, redactions=redactions, finding=analyser.finish())
+    return TakenLog(
+        sha256=sha256, name=name, size_bytes=size, redactions=redactions, finding=analyser.finish(), stamped=stamped
+    )
 
 
 def note(tx: Writing, log: TakenLog, incident: str | None) -> None:

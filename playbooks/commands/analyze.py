@@ -55,16 +55,24 @@ def score_logs(
 
     Exit code 0 when a score was given, 1 when none can be, 2 when a file cannot be read.
     """
+    from playbooks.judging.recorded import moved_arguments, outcome_of
     from playbooks.judging.stability import Observed, score
-    from playbooks.vocabulary import ErrorClass, Outcome
 
     def observed(file: str) -> Observed:
         finding = _finding_of(file)
-        outcome = Outcome.READY if finding.error_class is ErrorClass.NONE else Outcome.FAILED
-        return Observed(baseline_digest="taken as equal", outcome=outcome, finding=finding)
+        return Observed(baseline_digest="taken as equal", outcome=outcome_of(finding), finding=finding)
 
     a, b = observed(earlier), observed(later)
     result = score(a, b)
+    remarks = []
+    if moved := moved_arguments(a.finding, b.finding):
+        remarks.append(
+            f"the logs tell other arguments, so these may not be attempts of one baseline: {'; '.join(moved)}"
+        )
+    if _same_bytes(earlier, later):
+        remarks.append(
+            "both files hold the same bytes: if that is one run saved twice, it says nothing about stability"
+        )
     if as_json:
         import json
 
@@ -75,6 +83,7 @@ def score_logs(
             "one_cause": result.one_cause,
             "earlier": _short(a.finding),
             "later": _short(b.finding),
+            "remarks": remarks,
         }
         print(json.dumps(shown, ensure_ascii=False))
     else:
@@ -83,8 +92,16 @@ def score_logs(
         for name, found in (("earlier", a.finding), ("later", b.finding)):
             at = "-" if found.root_line is None else f"line {found.root_line}"
             print(f"  {name}: {found.stage.value}, {found.error_class.value}, {at}")
+        for remark in remarks:
+            print(f"  but: {remark}")
     if result.score is None:
         raise typer.Exit(1)
+
+
+def _same_bytes(earlier: str, later: str) -> bool:
+    import filecmp
+
+    return "-" not in {earlier, later} and filecmp.cmp(earlier, later, shallow=False)
 
 
 def _short(finding: Finding) -> dict[str, object]:

@@ -6,7 +6,7 @@ question, for it costs nobody's time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from playbooks.evidence import entries as e
@@ -48,7 +48,7 @@ def next_step(case: Case, playbook: Playbook) -> NextStep:
         return _approve(proposal)
     approved = seen.approved_proposal(case)
     if approved is not None and approved.seq > case.newest_report:
-        return _carry_out(approved, case)
+        return _carry_out(approved, case, playbook)
     for layer in (_freeze, _boundary, _launch, _regression):
         if (step := layer(case, playbook)) is not None:
             return step
@@ -107,7 +107,7 @@ _RUNS_AGAIN = frozenset(
 )
 
 
-def _carry_out(approved: Noted[e.DecisionProposed], case: Case) -> NextStep:
+def _carry_out(approved: Noted[e.DecisionProposed], case: Case, playbook: Playbook) -> NextStep:
     """What follows an approved decision that no newer report has overtaken."""
     kind, headline = approved.payload.kind, approved.payload.headline
     if case.opened.payload.node is not None:
@@ -122,6 +122,10 @@ def _carry_out(approved: Noted[e.DecisionProposed], case: Case) -> NextStep:
                 item="minimal-command",
             )
         if kind in _RUNS_AGAIN:
+            if (before := _freeze(case, playbook) or _boundary(case, playbook)) is not None:
+                return replace(
+                    before, why=f"Approved: {headline} No attempt runs here before this is known. {before.why}"
+                )
             return _run(
                 f"Approved: {headline} Carry it out, then run again.",
                 "The repair is the one change of the next attempt; nothing else moves.",

@@ -29,6 +29,8 @@ class EngineFacts(_Value):
     version: str | None = None
     frontend: str | None = None
     processes: tuple[str, ...] = ()
+    arguments: dict[str, str] | None = None
+    """What it says was given to it and is not the default; secrets are left out."""
 
 
 class Finding(_Value):

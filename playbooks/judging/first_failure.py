@@ -149,7 +149,10 @@ class Analyser:
             document=self._kind.document(),
             cache=self._cache,
             engine=EngineFacts(
-                version=self._engine.version, frontend=self._engine.frontend, processes=self._engine.processes
+                version=self._engine.version,
+                frontend=self._engine.frontend,
+                processes=self._engine.processes,
+                arguments=self._engine.arguments,
             ),
             lines=self._no,
             tail=tuple(self._tail),

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.blocks import evidence_launches
+from bot.blocks.texts import translator
 from bot.errors import NodeSilent, Refused, Repeated
 from bot.flows.answer_item import answer_item
 from bot.flows.close_incident import close_incident, hand_over, skip_phase
@@ -18,6 +20,7 @@ from bot.flows.request_attempts import freeze_or_run
 from bot.flows.show_status import show_cases, show_next, show_nodes, show_score, show_status
 from bot.flows.stop_jobs import stop_jobs
 from bot.ports import OutboxKind
+from playbooks.evidence.entries import AttemptRecorded
 from playbooks.vocabulary import JobKind, Phase
 from tests.support.bot_services import (
     APPROVER,
@@ -30,9 +33,11 @@ from tests.support.bot_services import (
     payloads,
     say_hello,
 )
+from tests.support.labels import LOGS
 from tests.support.people import (
     COMMAND,
     FAILING_LOG,
+    another_run,
     approver,
     outbox,
     record,
@@ -49,6 +54,16 @@ def bot(tmp_path: Path) -> Iterator[TestBot]:
     made = make_bot(tmp_path)
     yield made
     made.store.close()
+
+
+def reply(bot: TestBot, incident: str, attempt: int) -> str:
+    """The evidence reply of an attempt as its thread shows it."""
+    with bot.store.read() as reading:
+        entries = list(reading.entries(incident))
+        seq = next(e.seq for e in entries if e.kind == "attempt:recorded" and e.payload["attempt"] == attempt)
+        case = reading.incident(incident).case
+    payload = AttemptRecorded.model_validate(entries[seq - 1].payload)
+    return "\n".join(evidence_launches.attempt(payload, case, translator("en")).lines)
 
 
 def opened(bot: TestBot, *, node: str | None = None, key: str = "", command: str = "") -> str:
@@ -136,7 +151,9 @@ class TestDroppedLogs:
     def test_two_logs_of_elsewhere_are_two_recorded_attempts_with_a_score(self, bot: TestBot) -> None:
         case = opened(bot, command=COMMAND)
         for number in (1, 2):
-            record_log(bot.services, responder(f"event:{number}"), case, name=f"try-{number}.log", chunks=[FAILING_LOG])
+            record_log(
+                bot.services, responder(f"event:{number}"), case, name=f"try-{number}.log", chunks=[another_run(number)]
+            )
         attempts = payloads(bot, case, "attempt:recorded")
         assert [(a["attempt"], a["origin"], a["outcome"]) for a in attempts] == [
             (1, "recorded", "failed"),
@@ -144,6 +161,44 @@ class TestDroppedLogs:
         ]
         assert [given["score"] for given in payloads(bot, case, "score:given")] == [2]
         assert len(outbox(bot, OutboxKind.FILE)) == 2
+
+    def test_one_run_dropped_twice_is_no_second_attempt(self, bot: TestBot) -> None:
+        case = opened(bot, command=COMMAND)
+        record_log(bot.services, responder("event:1"), case, name="a.log", chunks=[FAILING_LOG])
+        with pytest.raises(Refused) as caught:
+            record_log(bot.services, responder("event:2"), case, name="again.log", chunks=[FAILING_LOG])
+        assert "the log of attempt 1 again" in words(caught)
+        assert len(payloads(bot, case, "attempt:recorded")) == 1
+        assert payloads(bot, case, "score:given") == []
+
+    def test_two_runs_that_print_no_time_may_print_the_same_bytes(self, bot: TestBot) -> None:
+        case = opened(bot, command=COMMAND)
+        silent = b"docker: Error response from daemon: could not select device driver with capabilities: [[gpu]]\n"
+        for number in (1, 2):
+            record_log(bot.services, responder(f"event:{number}"), case, name="a.log", chunks=[silent])
+        assert len(payloads(bot, case, "attempt:recorded")) == 2
+
+    def test_other_arguments_in_the_logs_are_named_where_people_say_one_baseline(self, bot: TestBot) -> None:
+        case = opened(bot, command=COMMAND)
+        other = another_run(2).replace(b"'model': '/models/none'", b"'model': '/models/else'")
+        for number, log in enumerate((FAILING_LOG, another_run(1), other)):
+            record_log(bot.services, responder(f"event:{number}"), case, name="a.log", chunks=[log])
+        quiet, doubted = payloads(bot, case, "score:given")
+        assert "arguments" not in quiet["why"]
+        assert "model: /models/none → /models/else" in doubted["why"]
+        told = [reply(bot, case, noted["attempt"]) for noted in payloads(bot, case, "attempt:recorded")]
+        assert "none of the engine's arguments" in told[1]
+        assert "by the logs: model: /models/none → /models/else" in told[2]
+
+    def test_a_recorded_server_that_came_up_is_ready_by_its_own_word(self, bot: TestBot) -> None:
+        case = opened(bot, command=COMMAND)
+        came_up = (LOGS / "real-vllm" / "ok-minimal-r1.log").read_bytes()
+        cut = came_up[: came_up.index(b"Application startup complete") - 2000]
+        record_log(bot.services, responder("event:1"), case, name="ok.log", chunks=[came_up])
+        record_log(bot.services, responder("event:2"), case, name="ok.log", chunks=[cut])
+        up, unclear = payloads(bot, case, "attempt:recorded")
+        assert up["outcome"] == "ready"
+        assert unclear["outcome"] != "ready"
 
     def test_the_command_as_given_is_the_baseline_of_recorded_attempts(self, bot: TestBot) -> None:
         case = opened(bot, command=COMMAND)

@@ -17,7 +17,7 @@ from playbooks.errors import BrokenBundle
 from playbooks.evidence import bundle
 from tests.support.bot_services import APPROVER, RESPONDER, TestBot, kinds, make_bot, payloads
 from tests.support.fake_slack import FakeSlack, Message, fake_slack
-from tests.support.people import CHANNEL, COMMAND, FAILING_LOG, VIEWER
+from tests.support.people import CHANNEL, COMMAND, FAILING_LOG, VIEWER, another_run
 from tests.support.slack_requests import Door, door
 
 ANSWERS = {
@@ -100,7 +100,7 @@ async def test_two_dropped_logs_lead_to_an_approved_decision(story: Story) -> No
     for item, value in ANSWERS.items():
         await at.submit("answer", f"{case}:{item}", {"value": value}, view=f"V{item}")
     await story.drop("try-1.log", FAILING_LOG, "Ev101")
-    await story.drop("try-2.log", FAILING_LOG, "Ev102")
+    await story.drop("try-2.log", another_run(2), "Ev102")
     assert kinds(story.bot, case).count("attempt:recorded") == 2
     assert payloads(story.bot, case, "score:given")[0]["score"] == 2
     thread = story.slack.thread(story.parent.ts)

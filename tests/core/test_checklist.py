@@ -607,6 +607,15 @@ def test_the_approval_names_what_waits():
     assert found.text == f"The proposed decision #{recorded().seq + 1} waits for an approver: Fix the files."
 
 
+def test_an_approved_repair_asks_first_for_what_an_attempt_here_needs():
+    lines = CaseLines().opened().fingerprint().attempt(1, BASE, origin="recorded").attempt(2, BASE, origin="recorded")
+    lines.proposed("fix_files", headline="Fix the files.").approved()
+    found = step(lines)
+    assert found.job is not JobKind.LAUNCH, "an attempt would be refused while these items are open"
+    assert found.item in {one.id for one in items(lines.case, K3) if one.state == "open"}
+    assert found.why.startswith("Approved: Fix the files. No attempt runs here before this is known.")
+
+
 def test_an_upgrade_is_not_ours_to_carry_out():
     found = step(recorded().proposed("upgrade_driver", headline="Upgrade.").approved())
     assert found.text == "Approved: Upgrade. Export the bundle, carry it out, and close the case."

@@ -29,6 +29,11 @@ OSError: /models/none is not a local folder and is not a valid model identifier 
 """
 
 
+def another_run(number: int) -> bytes:
+    """The log of another run of the same failure: other times, and its own bytes."""
+    return FAILING_LOG.replace(b"02:41:", b"02:%02d:" % (41 + number))
+
+
 def responder(key: str = "", channel: str = CHANNEL) -> Asker:
     return Asker(RESPONDER, channel, key)
 
