@@ -6,6 +6,7 @@ read is said where it was dropped.
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,11 @@ from bot.flows.record_log import record_log
 from bot.flows.refusing import EXPECTED, in_words
 from bot.flows.showing import Asker, language_for
 from bot.ports import OutboxKind, OutboxRow, OutboxState
+from playbooks.reading.binary_forms import binary_form
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bot.adapters.slack_files import SlackFiles
     from bot.blocks.elements import Message
     from bot.flows.services import Services
@@ -81,7 +85,7 @@ class SlackFetcher:
         thread = row.payload.get("thread_ts")
         with self._services.store.read() as reading:
             incident = reading.incident_in_thread(asker.channel, str(thread)) if thread else None
-        chunks = self._files.read(row.payload["file"])
+        chunks = _text(self._files.read(row.payload["file"]))
         if incident is not None:
             record_log(self._services, asker, incident.id, name=name, chunks=chunks)
         else:
@@ -120,3 +124,16 @@ class SlackFetcher:
                 not_before=self._services.clock.now() + timedelta(seconds=pause),
                 error=str(error),
             )
+
+
+def _text(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Hand a file on, unless its first bytes say that it is no text.
+
+    Raises:
+        FileNotReadable: it is a picture, an archive or the like.
+    """
+    first = next(chunks, b"")
+    form = binary_form(first)
+    if form is not None:
+        raise FileNotReadable(f"expected a log as text, found {form}")
+    return itertools.chain([first], chunks)

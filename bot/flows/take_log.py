@@ -91,7 +91,9 @@ def note(tx: Writing, log: TakenLog, incident: str | None) -> None:
 
 def shows_a_launch(finding: Finding) -> bool:
     """Whether the text is the log of a launch, and not a command's output or an answer of the engine."""
-    if finding.input_kind.startswith(_LAUNCH_LOGS) or finding.reached is not Stage.NONE:
+    engine = finding.engine
+    ran = finding.reached is not Stage.NONE or finding.root_line is not None or bool(engine.version or engine.processes)
+    if (finding.input_kind.startswith(_LAUNCH_LOGS) and ran) or finding.reached is not Stage.NONE:
         return True
     named = finding.error_class not in {ErrorClass.NONE, ErrorClass.UNKNOWN}
     return named and not finding.input_kind.startswith(_OTHER_TEXTS)

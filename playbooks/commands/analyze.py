@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from playbooks.judging.finding import Finding
 
 _CHUNK_BYTES = 1 << 20
+_GZIP = b"\x1f\x8b"
+_BEFORE, _AFTER = 2, 2
+"""Lines of the log shown around the root line."""
+_WIDEST = 400
 
 
 def register(app: typer.Typer) -> None:
@@ -113,16 +117,39 @@ def _finding_of(file: str, *, exit_code: int | None = None, oom_killed: bool | N
     from playbooks.judging.first_failure import analyse
 
     try:
+        if file != "-" and (form := _form(file)) is not None:
+            typer.echo(f"cannot read {file}: expected a log as text, found {form}", err=True)
+            raise typer.Exit(2)
         return analyse(_lines(file), load_catalogue(), exit_code=exit_code, oom_killed=oom_killed)
     except OSError as error:
         typer.echo(f"cannot read {file}: {error.strerror or error}", err=True)
         raise typer.Exit(2) from error
 
 
+def _form(file: str) -> str | None:
+    from playbooks.reading.binary_forms import LOOKED_AT, binary_form
+
+    with _opened(file) as stream:
+        return binary_form(stream.read(LOOKED_AT))
+
+
+def _opened(file: str) -> IO[bytes]:
+    """Open a log; one that is packed by gzip is unpacked while it is read."""
+    if file == "-":
+        return sys.stdin.buffer
+    stream = Path(file).open("rb")  # noqa: SIM115 - closed by who reads it
+    if stream.read(2) == _GZIP:
+        import gzip
+
+        stream.close()
+        return cast("IO[bytes]", gzip.open(file, "rb"))
+    stream.seek(0)
+    return stream
+
+
 def _lines(file: str) -> Iterator[bytes]:
     """Cut at LF; a line longer than a chunk is handed on in one piece of that size and counted once."""
-    stream = sys.stdin.buffer if file == "-" else Path(file).open("rb")  # noqa: SIM115 - closed by the with below
-    with stream:
+    with _opened(file) as stream:
         while True:
             line = stream.readline(_CHUNK_BYTES)
             if not line:
@@ -135,20 +162,26 @@ def _lines(file: str) -> Iterator[bytes]:
 
 
 def _in_words(finding: Finding, file: str) -> str:
-    from playbooks.vocabulary import ErrorClass
+    from playbooks.vocabulary import ErrorClass, Stage
 
     name = finding.error_class.value.replace("_", " ")
     stage = finding.stage.value.replace("_", " ")
     reached = finding.reached.value.replace("_", " ")
     if finding.error_class is ErrorClass.NONE:
-        return f"No failure in {finding.lines} lines of {file} ({finding.input_kind}).\nReached: {reached}."
+        unproven = (
+            " The server came up by its own word; no request is seen." if finding.reached is Stage.ENGINE_INIT else ""
+        )
+        return f"No failure in {finding.lines} lines of {file} ({finding.input_kind}).\nReached: {reached}.{unproven}"
     out = []
-    if finding.error_class is ErrorClass.UNKNOWN:
-        out.append(f"Cannot tell: {stage} did not complete, and no signature knows the error.")
-    else:
+    if finding.error_class is not ErrorClass.UNKNOWN:
         out.append(f"{stage} failed: {name}.")
+    elif finding.root_line is None and finding.reached is Stage.NONE and not finding.engine.processes:
+        out.append("Cannot tell: nothing in it reads like a launch.")
+    else:
+        out.append(f"Cannot tell: {stage} did not complete, and no signature knows the error.")
     if finding.root_line is not None:
-        out.append(f"  line {finding.root_line} of {finding.lines}: {(finding.root_text or '')[:400]}")
+        out.append(f"  line {finding.root_line} of {finding.lines}: {_cut(finding.root_text or '')}")
+        out += _around(file, finding.root_line)
     if finding.ranks:
         out.append(f"  printed by: {', '.join(finding.ranks[:8])}{' …' if len(finding.ranks) > 8 else ''}")
     out.append(f"Why: {finding.why}")
@@ -162,3 +195,21 @@ def _in_words(finding: Finding, file: str) -> str:
     if finding.next_check:
         out.append(f"Next: {finding.next_check}")
     return "\n".join(out)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+
+
+def _around(file: str, root: int) -> list[str]:
+    """Return the lines around the root line as they stand; none for standard input, which cannot be read again."""
+    if file == "-":
+        return []
+    first, shown = max(1, root - _BEFORE), []
+    for no, line in enumerate(_lines(file), 1):
+        if no > root + _AFTER:
+            break
+        if no >= first:
+            text = line.decode("utf-8", "replace").rstrip("\r\n").replace("\x1b", "")
+            shown.append(f"  {'>' if no == root else ' '} {no:>6} | {_cut(text)}")
+    return shown

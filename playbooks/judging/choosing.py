@@ -141,12 +141,12 @@ def _found(material: Material, root: Candidate) -> Finding:
         stack=_stack(root),
         warnings=warnings_before(material, root.no),
         symptoms=_symptoms(material, root, same),
-        confidence=_confidence(root),
+        confidence="unsure" if _unplaced(root) else _confidence(root),
         decision=decision,
         signature=None if signature is None else signature.id,
         ranks=ranks,
-        why=_why(root, info),
-        next_check=(signature.next_check if signature is not None else "") or ("" if info is None else info.next_check),
+        why=_UNPLACED if _unplaced(root) else _why(root, info),
+        next_check=_WHERE_FROM if _unplaced(root) else _next_check(root, info),
         block_digest=_block_digest(root),
     )
 
@@ -189,10 +189,28 @@ def _block_digest(root: Candidate) -> str:
     return normalise.digest([*_stack(root), *lines])
 
 
+_UNPLACED = "GPU memory ended. Nothing around it tells in which stage: while weights are placed, while the engine warms up, or at a request."
+_LOOK_UP = "The lines above it: which step was the last to complete? Then the text of this line in the engine's issues, for this version."
+_WHERE_FROM = (
+    "The log from its first line on: the stage tells whether the weights, the warm-up or a request took the memory."
+)
+
+
+def _unplaced(root: Candidate) -> bool:
+    """Whether a memory error stands alone: its class is named by the stage, and no stage is told."""
+    return root.error_class in GPU_OOM and root.blind and root.raised is None
+
+
 def _confidence(root: Candidate) -> str:
     if root.signature is not None:
         return root.signature.confidence if not root.signature.generic else "likely"
     return "likely" if root.derived is not None else "unsure"
+
+
+def _next_check(root: Candidate, info: ClassInfo | None) -> str:
+    if root.signature is not None and root.signature.next_check:
+        return root.signature.next_check
+    return _LOOK_UP if info is None else info.next_check
 
 
 def _why(root: Candidate, info: ClassInfo | None) -> str:

@@ -34,8 +34,10 @@ _TAIL: Final = 60
 """Lines at the end of a launch that are compared where no cause was printed."""
 _READ_WHOLE: Final = 400
 """Lines at the head that are all read closely: they tell the kind of input, the engine and its processes."""
-_ERROR = re.compile(r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: ")
-"""An error in words, by no logger."""
+_ERROR = re.compile(
+    r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: |(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+)
+"""An error in words, by no logger; or the last line of a traceback that was left out."""
 _TEARDOWN = frozenset({
     ErrorClass.ENGINE_CODE_BUG,
     ErrorClass.PROCESS_CRASHED_NATIVE,

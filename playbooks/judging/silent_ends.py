@@ -123,6 +123,24 @@ def cache_finding(material: Material) -> Finding | None:
     )
 
 
+_HOW_IT_ENDED = "How did it end: still running, killed, or cut? The container's state (exit code, OOMKilled) and the kernel log tell."
+_LAUNCH_LOG = (
+    "The engine's own log, complete: `docker logs --timestamps NAME`, `kubectl logs POD`, or the terminal's text."
+)
+
+
+def _is_no_launch(material: Material) -> bool:
+    return not material.progress.began and not material.input_kind
+
+
+def _why_unknown(material: Material) -> str:
+    if not material.lines:
+        return "The input is empty."
+    if _is_no_launch(material):
+        return "No line of it is one that an engine, a container runtime, a driver or a kernel prints."
+    return "The log ends before the service was ready and names no error."
+
+
 def stopped(material: Material) -> Finding:
     """Answer for a log that ends without a failure and without readiness: no honest class."""
     return finding(
@@ -132,7 +150,7 @@ def stopped(material: Material) -> Finding:
         confidence="unsure",
         decision=DecisionKind.HOLD if material.progress.began else None,
         warnings=warnings_before(material, None),
-        why="The log ends before the service was ready and names no error.",
-        next_check="How did it end: still running, killed, or cut? The container's state (exit code, OOMKilled) and the kernel log tell.",
+        why=_why_unknown(material),
+        next_check=_LAUNCH_LOG if _is_no_launch(material) else _HOW_IT_ENDED,
         block_digest=_tail_digest(material),
     )

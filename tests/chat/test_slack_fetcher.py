@@ -104,6 +104,8 @@ def test_a_gzipped_log_is_unpacked(rig: Rig) -> None:
         pytest.param({"url_private_download": "http://evil.example/a.log"}, "evil.example", id="a foreign host"),
         pytest.param({"size": 10**12}, "limit is 256 MiB", id="too large"),
         pytest.param({"name": "a.log.zst"}, "drop it unpacked", id="packed otherwise"),
+        pytest.param({"data": b"\x89PNG\r\n\x1a\n" + bytes(200)}, "found a PNG picture", id="a picture"),
+        pytest.param({"data": gzip.compress(bytes(257) + b"ustar")}, "found a tar archive", id="a packed archive"),
         pytest.param({"data": gzip.compress(FAILING_LOG)[:-9]}, "does not unpack", id="broken gzip"),
     ],
 )
