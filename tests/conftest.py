@@ -8,8 +8,11 @@ import pytest
 from hypothesis import settings
 
 from tests.support import services
+from tests.support.examples import MORE_EXAMPLES
 
-settings.register_profile("baseline", deadline=None)  # a slow machine is no failed property
+settings.register_profile(
+    "baseline", deadline=None, max_examples=100 * MORE_EXAMPLES
+)  # a slow machine is no failed property
 settings.load_profile("baseline")
 
 

@@ -132,12 +132,11 @@ class Analyser:
 
     def finish(self, *, exit_code: int | None = None, oom_killed: bool | None = None) -> Finding:
         """Choose the first failure; may be called once more lines were fed, again."""
-        found = self._choose(
+        if self._settled is not None:
+            return self._settled.model_copy(update={"lines": self._no})
+        return self._choose(
             self._exit_code if exit_code is None else exit_code, self._oom_killed if oom_killed is None else oom_killed
         )
-        if self._settled is not None:
-            return self._settled
-        return found
 
     def _choose(self, exit_code: int | None, oom_killed: bool | None) -> Finding:
         material = Material(

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from playbooks.catalog import load_catalogue
 from playbooks.judging.first_failure import Analyser, analyse_text
 from playbooks.vocabulary import ErrorClass
+from tests.support.examples import MORE_EXAMPLES
 from tests.support.families import cases
 
 CATALOGUE = load_catalogue()
 BOUNDED = settings(
-    max_examples=150,
-    derandomize=True,
+    max_examples=150 * MORE_EXAMPLES,
+    derandomize=MORE_EXAMPLES == 1,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
