@@ -10,6 +10,7 @@ from bot.blocks.elements import Block, Message, Ref, actions, button, context, m
 from bot.blocks.limits import fit
 from bot.blocks.terms import DECISIONS, DRIVER_VERDICTS, JOBS, PHASES, REQUEST_VERDICTS, STAGES
 from bot.blocks.texts import N_, Mrkdwn, Translate, cut, esc, joined, person, when
+from playbooks.guiding import seen
 from playbooks.guiding.case import Case
 from playbooks.vocabulary import JobKind, Phase, Stage
 
@@ -107,14 +108,14 @@ def _phase(view: Dashboard, _: Translate) -> Mrkdwn:
 
 
 def _waiting(view: Dashboard, _: Translate) -> Mrkdwn:
+    if view.case.closed is not None:
+        return _("*Closed:* {reason}", reason=cut(view.case.closed.payload.reason, 200))
     text = step_text(view.step, view.step_label, _)
     match view.step.kind:
         case "wait":
             return _("*Waiting for the node:* {text}", text=text)
         case "approve":
             return _("*Waiting for an approver:* {text}", text=text)
-        case _ if view.case.closed is not None:
-            return _("*Closed.* {text}", text=text)
         case _:
             return _("*Waiting for you:* {text}", text=text)
 
@@ -170,7 +171,9 @@ def _progress(case: Case, _: Translate) -> Mrkdwn:
 def _decision(case: Case, _: Translate) -> Mrkdwn:
     if not case.proposals:
         return Mrkdwn("")
-    proposal = case.proposals[-1]
+    proposal = case.proposals[-1] if case.closed is None else seen.approved_proposal(case)
+    if proposal is None:
+        return _("Decision: none was approved")
     said = {"headline": cut(proposal.payload.headline, 200), "seq": proposal.seq}
     approved = [noted for noted in case.approvals if noted.payload.proposal == proposal.seq]
     if approved:
@@ -184,9 +187,9 @@ def _decision(case: Case, _: Translate) -> Mrkdwn:
 
 def _buttons(view: Dashboard, _: Translate) -> list[Block]:
     incident = view.incident
+    shown = next_buttons(view, _)
     if view.case.closed is not None:
-        return [button(_.plain("Export bundle"), "export", Ref(incident))]
-    shown = [*step_buttons(incident, view.step, view.step_label, _)]
+        return shown
     if view.running and not any(block["action_id"].startswith("cancel") for block in shown):
         shown.append(button(_.plain("Stop the running job"), "cancel", Ref(incident), style="danger"))
     more = [
@@ -197,6 +200,13 @@ def _buttons(view: Dashboard, _: Translate) -> list[Block]:
         (_.plain("Skip this phase"), Ref(incident, "skip")),
     ]
     return [*shown[:2], menu("more", more)]
+
+
+def next_buttons(view: Dashboard, _: Translate) -> list[Block]:
+    """Return the button of the next step; in a closed case its bundle is what is left to take."""
+    if view.case.closed is not None:
+        return [button(_.plain("Export bundle"), "export", Ref(view.incident))]
+    return step_buttons(view.incident, view.step, view.step_label, _)
 
 
 def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> list[Block]:

@@ -7,6 +7,7 @@ from bot.blocks.reply import Reply
 from bot.blocks.terms import DECISIONS, PHASES
 from bot.blocks.texts import Mrkdwn, Translate, cut, esc, joined, person, short
 from playbooks.evidence import entries as e
+from playbooks.guiding import seen
 from playbooks.guiding.case import Case
 from playbooks.vocabulary import DecisionKind
 
@@ -90,11 +91,12 @@ def lease_taken(payload: e.LeaseTaken, _case: Case, _: Translate) -> Reply:
     )
 
 
-def closed(payload: e.IncidentClosed, _case: Case, _: Translate) -> Reply:
+def closed(payload: e.IncidentClosed, case: Case, _: Translate) -> Reply:
     """Say how the incident ended."""
     lines = [esc(payload.reason)]
-    if payload.decision is not None:
-        lines.append(_("Decided: {kind}.", kind=_(DECISIONS[payload.decision])))
+    decided = seen.approved_proposal(case)
+    if payload.decision is not None and decided is not None:
+        lines.append(_("Decided: {kind} (#{seq}).", kind=_(DECISIONS[payload.decision]), seq=decided.seq))
     return Reply(_("Closed"), tuple(lines), shows_head=True)
 
 

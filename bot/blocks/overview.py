@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from bot.blocks.dashboard import Dashboard, dashboard, step_buttons, step_text
+from bot.blocks.dashboard import Dashboard, dashboard, next_buttons, step_text
 from bot.blocks.elements import Block, Message, actions, sections
 from bot.blocks.limits import fit
 from bot.blocks.terms import PHASES
@@ -113,11 +113,7 @@ def status(view: Dashboard, items: Sequence[Item], gate_open: Sequence[str], _: 
     if gate_open:
         lines.append(_("*Open at the gate:* {items}", items=joined([_.told(text) for text in gate_open[:10]], "; ")))
     blocks = [block for block in base.blocks if block["type"] != "actions"]
-    return fit(
-        Message(
-            base.text, (*blocks, *sections(lines), *actions(step_buttons(view.incident, view.step, view.step_label, _)))
-        )
-    )
+    return fit(Message(base.text, (*blocks, *sections(lines), *actions(next_buttons(view, _)))))
 
 
 def _item_line(item: Item, _: Translate) -> Mrkdwn:
@@ -182,7 +178,7 @@ def step(view: Dashboard, _: Translate) -> Message:
         _("Why: {why}", why=_.told(view.step.why)) if view.step.why else Mrkdwn(""),
         _("How: {how}", how=_.told(view.step.how)) if view.step.how else Mrkdwn(""),
     ]
-    return fit(Message(title, (*sections(lines), *actions(step_buttons(view.incident, view.step, view.step_label, _)))))
+    return fit(Message(title, (*sections(lines), *actions(next_buttons(view, _)))))
 
 
 def score(view: Dashboard, _: Translate) -> Message:

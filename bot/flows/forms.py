@@ -10,7 +10,7 @@ from bot.blocks.notices import refusal
 from bot.blocks.terms import PHASES
 from bot.flows.case_playbook import case_playbook
 from bot.flows.freeze_baseline import runnable
-from bot.flows.once import refuse
+from bot.flows.once import refuse, still_open
 from bot.flows.permission import Action, require
 from bot.flows.recorded_baseline import command_of
 from bot.flows.showing import Asker, item_of, known, language_for
@@ -52,11 +52,12 @@ def answer_form(services: Services, asker: Asker, incident_id: str, item_id: str
     """Return the form for an item: the next open one when none is named.
 
     Raises:
-        Refused: the asker may not, or nothing is open.
+        Refused: the asker may not, nothing is open, or the case is closed.
     """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
         _ = language_for(reading, asker, incident)
+    still_open(incident, _)
     require(services, asker, Action.ANSWER, _)
     if item_id in {"minimal-command", "two-attempts", "stability"}:
         return attempt_form(services, asker, incident_id)
@@ -73,11 +74,12 @@ def attempt_form(services: Services, asker: Asker, incident_id: str) -> Block:
     """Return the form that freezes and runs.
 
     Raises:
-        Refused: the asker may not.
+        Refused: the asker may not, or the case is closed.
     """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
         _ = language_for(reading, asker, incident)
+    still_open(incident, _)
     case = incident.case
     require(services, asker, Action.LAUNCH, _)
     return modals.attempt(
@@ -94,11 +96,12 @@ def review_form(services: Services, asker: Asker, incident_id: str) -> Block:
     """Return the form that judges the standing proposal.
 
     Raises:
-        Refused: nothing waits for a decision.
+        Refused: nothing waits for a decision, or the case is closed.
     """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
         _ = language_for(reading, asker, incident)
+    still_open(incident, _)
     proposal = seen.standing_proposal(incident.case)
     if proposal is None:
         why = _("It was judged already, a newer report made it void, or none was made.")
@@ -110,11 +113,12 @@ def reason_form(services: Services, asker: Asker, incident_id: str, what: str, s
     """Return the form that asks for a reason: `reject`, `skip` or `close`.
 
     Raises:
-        Refused: the asker may not skip or reject.
+        Refused: the asker may not, or the case is closed.
     """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
         _ = language_for(reading, asker, incident)
+    still_open(incident, _)
     ref = Ref(incident_id, step)
     match what:
         case "reject":
@@ -134,7 +138,13 @@ def reason_form(services: Services, asker: Asker, incident_id: str, what: str, s
 
 
 def hand_over_form(services: Services, asker: Asker, incident_id: str) -> Block:
-    """Return the form that names a new owner."""
+    """Return the form that names a new owner.
+
+    Raises:
+        Refused: the case is closed.
+    """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
-        return modals.hand_over(incident_id, language_for(reading, asker, incident))
+        _ = language_for(reading, asker, incident)
+    still_open(incident, _)
+    return modals.hand_over(incident_id, _)

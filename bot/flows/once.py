@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Message
-from bot.blocks.texts import translator
+from bot.blocks.texts import Translate, translator
 from bot.errors import Refused, Repeated
 from bot.ports import OutboxKind
 
@@ -39,10 +39,18 @@ def lock_open(tx: Writing, incident_id: str) -> Incident:
         Refused: it is closed.
     """
     incident = tx.lock(incident_id)
-    if incident.case.closed is not None:
-        _ = translator(incident.language)
-        raise Refused(_("{incident} is closed; open a new one with /baseline open.", incident=incident_id))
+    still_open(incident, translator(incident.language))
     return incident
+
+
+def still_open(incident: Incident, _: Translate) -> None:
+    """Let only an open incident pass.
+
+    Raises:
+        Refused: it is closed.
+    """
+    if incident.case.closed is not None:
+        raise Refused(_("{incident} is closed; open a new one with /baseline open.", incident=incident.id))
 
 
 def refuse(message: Message) -> Refused:

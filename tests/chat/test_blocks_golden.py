@@ -145,7 +145,12 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
     "rejected": lambda: two_failures().proposed(**PROPOSAL).rejected(),
     "bundle": lambda: base().add(e.BundleExported(sha256="b" * 64, upto=14)),
     "lease-taken": lambda: base().add(e.LeaseTaken(node="gpu-a1", fence=3, reason="the host was re-installed")),
-    "closed": lambda: base().add(e.IncidentClosed(reason="isolated on gpu-b2", decision=DecisionKind.ISOLATE)),
+    "closed": lambda: (
+        base()
+        .proposed("isolate", headline="isolate now")
+        .approved()
+        .add(e.IncidentClosed(reason="isolated on gpu-b2", decision=DecisionKind.ISOLATE))
+    ),
 }
 
 READ = NextStep(
