@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import Response
 
 from tests.support.block_kit import modal, plain, section, text_input
 from tests.support.standin_bench import ANA, OLGA, Bench, accepts, bench
@@ -140,6 +142,45 @@ async def test_what_becomes_of_the_modal(at: Bench, answer: Json, titles: list[s
     view = await opened(at, section())
     await at.page("submit", user=OLGA, view=view["id"], values={})
     assert [one["title"]["text"] for one in (await at.state(OLGA))["views"]] == titles
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({"response_action": "update", "view": modal(section())}, id="update"),
+        pytest.param({"response_action": "push", "view": modal(section())}, id="push"),
+        pytest.param({"response_action": "errors", "errors": {"title": "?"}}, id="errors"),
+    ],
+)
+async def test_an_answer_to_a_modal_that_closed_meanwhile_is_told_in_words(at: Bench, answer: Json) -> None:
+    def close_and_answer(payload: Json) -> Response:
+        at.standin.ws.close_views(OLGA)
+        return accepts(answer)(payload)
+
+    at.app.answer = close_and_answer
+    view = await opened(at, named("title"))
+    done = await at.page("submit", user=OLGA, view=view["id"], values={"title": {"t": "x"}})
+    assert "not open any more" in done["error"]
+
+
+async def test_a_form_submitted_three_times_at_once_is_answered_three_times(at: Bench) -> None:
+    all_here = asyncio.Barrier(3)
+
+    def together(_payload: Json) -> Any:
+        first = len(at.app.got) == 1
+        answer = "" if first else {"response_action": "update", "view": modal(section("recorded already"))}
+
+        async def send_it(scope: Any, receive: Any, send: Any) -> None:
+            await all_here.wait()
+            await accepts(answer)({})(scope, receive, send)
+
+        return send_it
+
+    at.app.answer = together
+    view = await opened(at, section())
+    done = await asyncio.gather(*(at.page("submit", user=OLGA, view=view["id"], values={}) for _ in range(3)))
+    assert [one["ok"] for one in done].count(True) >= 1
+    assert all(one["ok"] or "not open any more" in one["error"] for one in done)
 
 
 async def test_a_closed_modal_is_told_only_when_asked_for(at: Bench) -> None:

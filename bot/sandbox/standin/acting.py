@@ -168,7 +168,7 @@ class Acting:
         if errors:
             return Done(ok=False, errors=errors)
         await self._delivery.is_open()
-        filled = {**view, "state": {"values": state}}
+        filled = {**self._open_view(user, view_id), "state": {"values": state}}
         ws.views[view_id] = filled
         outcome = await self._delivery.interaction(
             {

@@ -12,6 +12,7 @@ from bot.sandbox.standin.table import Json
 from bot.sandbox.standin.workspace import Workspace
 
 _TROUBLE = "We had some trouble connecting. Try again?"
+_GONE = "This form is not open any more: it was submitted or closed meanwhile."
 
 
 def slackbot_says(ws: Workspace, user: str, channel: str, text: str, thread_ts: str | None) -> None:
@@ -65,6 +66,8 @@ def apply_submission(ws: Workspace, user: str, view_id: str, body: Any) -> dict[
     """Do what the answer to a submission says; return messages by block, under "" those that belong to none."""
     answer = body if isinstance(body, dict) else {}
     stack = ws.stacks[user]
+    if view_id not in stack and answer.get("response_action") in {"errors", "update", "push"}:
+        return {"": _GONE}
     match answer.get("response_action"):
         case None:
             if view_id in stack:
