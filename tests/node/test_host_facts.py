@@ -257,3 +257,11 @@ def test_an_interpreter_that_is_none_is_said(tmp_path: Path) -> None:
     facts = ProbeInsideReader(None, worker="x").in_python(str(silent))
     assert value_of(facts, "probe.static") == 3
     assert "oops" in facts["probe.static"].detail
+
+
+def test_shared_memory_that_a_living_process_has_mapped_is_no_leftover(tmp_path: Path) -> None:
+    for name in ("psm_dead", "psm_alive", "nccl-alive", "other"):
+        write(tmp_path, f"dev/shm/{name}", b"")
+    mapping = "7f0000000000-7f0000001000 rw-s 00000000 00:1a 5   /dev/shm/"
+    write(tmp_path, "proc/42/maps", f"{mapping}psm_alive\n{mapping}nccl-alive\n{mapping}psm_dead (deleted)\n")
+    assert value_of(host(tmp_path), "shm.leftovers") == ["psm_dead"]

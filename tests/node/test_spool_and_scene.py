@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from pathlib import Path
 
 import pytest
+from docker.errors import DockerException
 
 from playbooks.messages import CollectFacts
 from playbooks.vocabulary import JobKind, JobOutcome
 from tests.support.node_builders import FakeScenes, TestNode, job
+from workers.adapters import docker_gateway, scene_reader
 from workers.adapters import spool as spool_module
+from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.scene_reader import LiveSceneReader
 from workers.adapters.spool import FileSpool
+from workers.errors import EngineUnavailable
 from workers.journal import Journal
 from workers.ports import Scene
 
@@ -99,7 +104,50 @@ def test_a_node_without_a_container_engine_says_so_for_each_thing() -> None:
     roles = {scene.role: scene for scene in reader.host()}
     assert roles["uname"].text
     assert roles["clock"].text
-    assert "no" in roles["docker-info"].why
+    assert roles["docker-info"].why == "expected a container engine, found none on this node"
     scenes, inspection = reader.container("k3")
     assert inspection is None
     assert {scene.role for scene in scenes if scene.text is None} == {"inspect", "image-inspect", "log", "log-timed"}
+
+
+@pytest.fixture
+def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is all of PATH, on a machine without a Docker socket."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(docker_gateway, "SOCKET", tmp_path / "docker.sock")
+    return tmp_path
+
+
+def why_not(reader: LiveSceneReader) -> dict[str, str]:
+    return {scene.role: scene.why for scene in reader.host() if scene.text is None}
+
+
+def test_what_is_not_on_the_node_is_said_in_words(bare_path: Path) -> None:
+    why = why_not(LiveSceneReader(DockerGateway()))
+    assert why["docker-info"] == why["docker-ps"] == "no Docker here"
+    assert why["nvidia-smi"] == why["nvidia-smi-q"] == "no nvidia-smi here"
+
+
+def test_a_daemon_that_refuses_is_quoted_without_pythons_notation() -> None:
+    def refused() -> None:
+        try:
+            raise PermissionError(13, "Permission denied")
+        except PermissionError as error:
+            raise DockerException(
+                f"Error while fetching server API version: ('Connection aborted.', {error!r})"
+            ) from error
+
+    with pytest.raises(EngineUnavailable) as told, docker_gateway.mapped():
+        refused()
+    assert str(told.value) == "the Docker daemon does not answer: permission denied"
+
+
+def test_a_command_that_hangs_costs_its_own_file_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs(*argv: str, timeout_s: float) -> str:
+        raise subprocess.TimeoutExpired(argv, timeout_s)
+
+    monkeypatch.setattr(scene_reader, "output", hangs)
+    reader = LiveSceneReader(None)
+    assert why_not(reader)["nvidia-smi"] == "nvidia-smi did not answer within 20 s"
+    assert {scene.role for scene in reader.host() if scene.text} >= {"uname", "clock"}

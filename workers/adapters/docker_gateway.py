@@ -41,6 +41,8 @@ class DockerGateway:
         """
         import docker
 
+        if not self.is_there:
+            raise EngineUnavailable("no Docker here")
         path = (self._base_url or "").removeprefix("unix://")
         if path.startswith("/") and not Path(path).exists():
             raise EngineUnavailable(f"the Docker daemon does not answer: no socket at {path}")
@@ -69,9 +71,19 @@ def mapped() -> Iterator[None]:
     except APIError as error:
         raise ProbeFailed(f"docker: {explanation(error)}") from error
     except DockerException as error:
-        raise EngineUnavailable(f"the Docker daemon does not answer: {error}") from error
+        raise EngineUnavailable(f"the Docker daemon does not answer: {_reason(error)}") from error
     except requests.exceptions.RequestException as error:
         raise EngineUnavailable(f"the Docker daemon did not answer in time: {error}") from error
+
+
+def _reason(error: BaseException) -> str:
+    """Return the system's own words from under the layers that only repeat Python's notation of them."""
+    inner: BaseException | None = error
+    while inner is not None:
+        if isinstance(inner, OSError) and inner.strerror:
+            return inner.strerror.lower()
+        inner = inner.__cause__ or inner.__context__
+    return str(error)
 
 
 def explanation(error: APIError) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import subprocess
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -88,11 +89,24 @@ def _clock() -> str:
     return f"{now.isoformat()}\n{now.astimezone().isoformat()} local"
 
 
+def _why(error: Exception) -> str:
+    """Say in words why something could not be read, without Python's own notation."""
+    match error:
+        case FileNotFoundError(filename=str(name)):
+            return f"no {name} here"
+        case OSError(strerror=str(reason), filename=str(name)):
+            return f"{name}: {reason.lower()}"
+        case subprocess.TimeoutExpired(cmd=(str(program), *_), timeout=limit_s):
+            return f"{program} did not answer within {limit_s:g} s"
+        case _:
+            return str(error)
+
+
 def _scene(role: str, call: Callable[[], str | bytes], name: str, media_type: str = "text/plain") -> Scene:
     try:
         text = call()
-    except (OSError, EngineUnavailable, ProbeFailed) as error:
-        return Scene(role, None, why=str(error)[:300], name=name, media_type=media_type)
+    except (OSError, subprocess.TimeoutExpired, EngineUnavailable, ProbeFailed) as error:
+        return Scene(role, None, why=_why(error)[:300], name=name, media_type=media_type)
     data = text.encode(errors="replace") if isinstance(text, str) else text
     if not data:
         return Scene(role, None, why="empty", name=name, media_type=media_type)

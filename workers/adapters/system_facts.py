@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import sys
@@ -14,6 +15,7 @@ from workers.adapters.attempted import attempt, output, text
 from workers.ports import Facts
 
 _LEFTOVER_PREFIXES = ("nccl-", "psm_", "vllm", "sem.mp-", "cuda.shm")
+_MAPPED = re.compile(rb"/dev/shm/([^\s(]+)$", re.MULTILINE)
 _NODE_PATTERNS = ("dev/nvidia*", "dev/nvidia-caps/*", "dev/nvidia-caps-imex-channels/*")
 _SERVICES = {
     "service.fabric_manager": "nvidia-fabricmanager",
@@ -49,7 +51,7 @@ def _memory(root: Path) -> Facts:
         "shm.total_bytes": attempt("statvfs /dev/shm", lambda: _usage(shm)[0], unit="bytes"),
         "shm.used_bytes": attempt("statvfs /dev/shm", lambda: _usage(shm)[1], unit="bytes"),
         "shm.leftovers": attempt(
-            str(shm), lambda: sorted(e.name for e in shm.iterdir() if e.name.startswith(_LEFTOVER_PREFIXES))[:50]
+            str(shm), lambda: _leftovers(root, {e.name for e in shm.iterdir() if e.name.startswith(_LEFTOVER_PREFIXES)})
         ),
         "memory.total_bytes": attempt("/proc/meminfo", lambda: kib("MemTotal"), unit="bytes"),
         "memory.available_bytes": attempt("/proc/meminfo", lambda: kib("MemAvailable"), unit="bytes"),
@@ -57,6 +59,17 @@ def _memory(root: Path) -> Facts:
             "/proc/meminfo", lambda: int(meminfo.value["HugePages_Total"]) if meminfo.value else None
         ),
     }
+
+
+def _leftovers(root: Path, names: set[str]) -> list[str]:
+    """Return the names that no process we may look into has mapped; what lives is no leftover."""
+    left = set(names)
+    for maps in (root / "proc").glob("[0-9]*/maps") if names else ():
+        try:
+            left -= {name.decode(errors="replace") for name in _MAPPED.findall(maps.read_bytes())}
+        except OSError:
+            continue  # it ended meanwhile, or it is another user's
+    return sorted(left)[:50]
 
 
 def _usage(path: Path) -> tuple[int, int]:
