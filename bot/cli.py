@@ -20,6 +20,7 @@ from bot.sandbox.cli import register as register_sandbox
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
+    from bot.settings import Settings
 
 NEGATIVE, USAGE, UNREACHABLE = 1, 2, 3
 
@@ -203,6 +204,22 @@ def _telling() -> Iterator[None]:
     raise typer.Exit(code)
 
 
+def _used_before(settings: Settings) -> None:
+    """Keep a command in the wrong folder from making a store and a signing key there.
+
+    Raises:
+        InvalidSettings: no bot has run on this data folder.
+    """
+    from bot.adapters.keys import bot_key_path
+
+    folder = settings.data_dir.absolute()
+    lacking = [path for path in (bot_key_path(folder), settings.store_file) if path is not None and not path.exists()]
+    if lacking:
+        raise InvalidSettings(
+            f"no bot has run on the data folder {folder} (no {lacking[0]}); BASELINE_DATA_DIR names another"
+        )
+
+
 @contextmanager
 def _services() -> Iterator[Services]:
     """Open store, artifacts and keys for one command."""
@@ -210,7 +227,9 @@ def _services() -> Iterator[Services]:
         from bot.app import build_services
         from bot.settings import read_settings
 
-        services, store, pools = build_services(read_settings())
+        settings = read_settings()
+        _used_before(settings)
+        services, store, pools = build_services(settings)
         try:
             yield services
         finally:

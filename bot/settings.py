@@ -132,6 +132,12 @@ class Settings(BaseSettings):
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir.absolute() / 'baseline.db'}"
 
     @property
+    def store_file(self) -> Path | None:
+        """File of a SQLite store; None when the store is a server."""
+        scheme, _, path = self.store_url.partition(":///")
+        return Path(path) if scheme.startswith("sqlite") else None
+
+    @property
     def artifacts_place(self) -> str:
         """Where artifacts are kept, with the default filled in."""
         return self.artifacts_url or str(self.data_dir.absolute() / "artifacts")

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import tomllib
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -113,6 +114,8 @@ def run(options: Options, *, say: Callable[[str], None], started: Callable[[], N
         raise SandboxError(
             f"--host: expected a loopback address (127.0.0.1, localhost, ::1), found {options.host}: the page starts processes"
         )
+    if options.policy is not None:
+        _check_policy(options.policy)
     listener = _listener(options)
     home = options.data / "sandbox"
     with take_lock(home, f"http://{options.host}:{options.port}"):
@@ -128,6 +131,16 @@ def run(options: Options, *, say: Callable[[str], None], started: Callable[[], N
             if name.startswith("BASELINE_SLACK_") and os.environ[name]:
                 say(f"{name} is set and not used: the sandbox takes tokens of its own only")
         asyncio.run(_serve(sandbox, listener, say, started))
+
+
+def _check_policy(path: Path) -> None:
+    """Look at the file before a worker is started on it again and again; what the rules in it mean is the worker's to judge."""
+    try:
+        tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SandboxError(f"--policy {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise SandboxError(f"--policy {path}: expected a TOML file: {error}") from error
 
 
 def _listener(options: Options) -> socket.socket:

@@ -122,13 +122,30 @@ def test_an_exported_bundle_can_be_verified(services: Any, home: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["repost", "export"])
-def test_an_unknown_incident_is_wrong_use(command: str) -> None:
+def test_an_unknown_incident_is_wrong_use(services: Any, command: str) -> None:
+    del services  # the folder of a bot
     result = run(command, "INC-9999")
     assert result.exit_code == 2
     assert "no incident INC-9999" in result.output
 
 
-def test_a_store_that_does_not_answer_is_could_not_find_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "words", [("repost", "INC-0001"), ("export", "INC-0001"), ("token", "create", "U1")], ids=" ".join
+)
+@pytest.mark.parametrize("server", [False, True], ids=["SQLite", "a database server"])
+def test_a_folder_that_no_bot_has_used_is_named_and_left_alone(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], server: bool
+) -> None:
+    if server:
+        monkeypatch.setenv("BASELINE_DATABASE_URL", "postgresql+psycopg://nobody@127.0.0.1:1/none")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert f"no bot has run on the data folder {home / 'data'}" in " ".join(result.output.split())
+    assert not (home / "data").exists()
+
+
+def test_a_store_that_does_not_answer_is_could_not_find_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bot_key(home / "data")
     monkeypatch.setenv("BASELINE_DATABASE_URL", "postgresql+psycopg://nobody@127.0.0.1:1/none")
     assert run("repost", "INC-0001").exit_code == 3
 

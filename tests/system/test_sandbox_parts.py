@@ -15,6 +15,7 @@ from bot.sandbox import broker
 from bot.sandbox.keeping import free_port, load_kept, take_lock
 from bot.sandbox.owned import Owned
 from bot.sandbox.samples import Samples
+from bot.sandbox.supervisor import Options, run
 from bot.sandbox.this_machine import NODE, find_engine, make_key, write_policy
 from workers.policy import load_policy
 from workers.settings import read_key
@@ -133,6 +134,21 @@ def test_without_an_engine_the_policy_starts_nothing(tmp_path: Path, monkeypatch
     policy, _ = load_policy(write_policy(tmp_path, lab=lab, engine=find_engine(lab)))
     assert policy is not None
     assert (policy.engines, policy.interpreters) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [pytest.param(None, "No such file", id="not there"), pytest.param("rules: no", "a TOML file", id="no TOML")],
+)
+def test_a_policy_that_cannot_be_read_ends_the_start(tmp_path: Path, text: str | None, expected: str) -> None:
+    policy = tmp_path / "policy.toml"
+    if text is not None:
+        policy.write_text(text)
+    options = Options(host="127.0.0.1", port=free_port(), data=tmp_path / "data", policy=policy)
+    with pytest.raises(SandboxError, match=expected) as refused:
+        run(options, say=print, started=lambda: None)
+    assert str(policy) in str(refused.value)
+    assert not (tmp_path / "data").exists()
 
 
 def test_each_sample_is_there_and_says_what_it_is() -> None:
