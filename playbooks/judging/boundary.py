@@ -139,7 +139,9 @@ def _driver(facts: DriverFacts, boundaries: Boundaries) -> Grounds:
         )
     if facts.loaded is None and not facts.gpu_names and not facts.gpu_count:
         return _said(
-            DriverVerdict.UNKNOWN, "B-03", "No NVIDIA driver is loaded and no GPU was seen: this place cannot say."
+            DriverVerdict.UNKNOWN,
+            "B-03",
+            "No NVIDIA driver is loaded and no GPU was seen: whether a driver fits is not to be told here.",
         )
     if facts.cuda_image is None:
         why = (

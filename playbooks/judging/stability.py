@@ -18,7 +18,7 @@ class Row(NamedTuple):
     score: int | None
 
 
-NOT_OBSERVED = Row("not-observed", "either attempt could not be observed: repeat", None)
+NOT_OBSERVED = Row("not-observed", "one of the two could not be observed, or neither: run again", None)
 OTHER_OUTCOME = Row("other-outcome", "one attempt was ready, the other was not", 0)
 OTHER_STAGE = Row("other-stage", "the attempts failed in different stages", 0)
 BOTH_READY = Row("both-ready", "both attempts were ready", 2)

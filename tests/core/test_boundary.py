@@ -75,7 +75,7 @@ def test_every_verdict_and_rule_has_a_row():
 
 def test_a_place_without_a_gpu_says_so_in_words(boundaries):
     (ground,) = judge(DriverFacts(), boundaries, TODAY).grounds
-    assert ground == "No NVIDIA driver is loaded and no GPU was seen: this place cannot say."
+    assert ground == "No NVIDIA driver is loaded and no GPU was seen: whether a driver fits is not to be told here."
 
 
 @pytest.mark.parametrize(
