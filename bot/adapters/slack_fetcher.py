@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TRIES = 5
 IDLE_S = 30.0
 _RETRY_S = (2, 5, 15, 30, 60)
-_PACKED = (".zst", ".zip", ".xz", ".bz2", ".tar", ".7z")
+_PACKED = (".zst", ".zip", ".xz", ".bz2", ".tar", ".tar.gz", ".tgz", ".7z")
 log = structlog.get_logger(__name__)
 
 

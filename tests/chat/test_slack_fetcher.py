@@ -106,6 +106,8 @@ def test_a_gzipped_log_is_unpacked(rig: Rig) -> None:
         pytest.param({"name": "a.log.zst"}, "drop it unpacked", id="packed otherwise"),
         pytest.param({"data": b"\x89PNG\r\n\x1a\n" + bytes(200)}, "found a PNG picture", id="a picture"),
         pytest.param({"data": gzip.compress(bytes(257) + b"ustar")}, "found a tar archive", id="a packed archive"),
+        pytest.param({"name": "logs.tgz"}, "drop it unpacked", id="an archive"),
+        pytest.param({"name": "logs.TAR.GZ"}, "drop it unpacked", id="an archive by its long name"),
         pytest.param({"data": gzip.compress(FAILING_LOG)[:-9]}, "does not unpack", id="broken gzip"),
     ],
 )
