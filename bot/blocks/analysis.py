@@ -8,7 +8,7 @@ from bot.blocks import findings
 from bot.blocks.elements import Message, Ref, actions, button, context, sections
 from bot.blocks.limits import fit
 from bot.blocks.terms import CONFIDENCE
-from bot.blocks.texts import Mrkdwn, Translate, code_block, esc, joined, short
+from bot.blocks.texts import Mrkdwn, Translate, bold, code_block, esc, joined, short
 from playbooks.judging.finding import Finding
 from playbooks.vocabulary import ErrorClass
 
@@ -31,7 +31,7 @@ def answer(analysis: Analysis, _: Translate, *, with_case: bool = False) -> Mess
     head = findings.headline(found, _)
     failed = found.error_class is not ErrorClass.NONE
     lines = [
-        Mrkdwn(f"*{head}*"),
+        bold(head),
         findings.first_failure(found, _),
         esc(found.why) if failed else Mrkdwn(""),
         findings.reached(found, _) if failed else Mrkdwn(""),
@@ -41,8 +41,7 @@ def answer(analysis: Analysis, _: Translate, *, with_case: bool = False) -> Mess
     log = Ref("log", analysis.sha256)
     buttons = [] if with_case else [button(_.plain("Open a case from this log"), "open_from_log", log, style="primary")]
     if found.root_line is not None:
-        around = (max(found.root_line - 5, 1), found.root_line + 15)
-        buttons.append(button(_.plain("Show lines {first}-{last}", first=around[0], last=around[1]), "show_lines", log))
+        buttons.append(button(_around(found.root_line, found.lines, _), "show_lines", log))
     if findings.shown_oom(found):
         buttons.append(button(_.plain("Why not OOM?"), "why_not_oom", log))
     details = [
@@ -57,21 +56,31 @@ def answer(analysis: Analysis, _: Translate, *, with_case: bool = False) -> Mess
     return fit(Message(joined([head, findings.first_failure(found, _)], " - "), tuple(blocks)))
 
 
+def _around(root: int, lines: int | None, _: Translate) -> str:
+    """Name the lines around the root, none after the last of the log."""
+    first, last = max(root - 5, 1), root + 15
+    if lines:
+        last = max(min(last, lines), root)
+    return (
+        _.plain("Show line {line}", line=root)
+        if first == last
+        else _.plain("Show lines {first}-{last}", first=first, last=last)
+    )
+
+
 def lines_around(name: str, first: int, rows: list[str], _: Translate) -> Message:
     """Show the lines around the root, numbered from the log's own count."""
     width = len(str(first + len(rows)))
     numbered = "\n".join(f"{first + index:>{width}} {row}" for index, row in enumerate(rows))
     title = _("Lines {first}-{last} of {name}", first=first, last=first + len(rows) - 1, name=name)
-    return fit(
-        Message(title, tuple(sections([Mrkdwn(f"*{title}*"), code_block(numbered, max_lines=40, max_chars=2800)])))
-    )
+    return fit(Message(title, tuple(sections([bold(title), code_block(numbered, max_lines=40, max_chars=2800)]))))
 
 
 def why_not_oom(finding: Finding, _: Translate) -> Message:
     """Explain why a memory line is not the root of this log."""
     title = _("Why this is not an out-of-memory problem")
     lines = [
-        Mrkdwn(f"*{title}*"),
+        bold(title),
         findings.first_failure(finding, _),
         *findings.symptoms(finding, _, most=4),
         _(

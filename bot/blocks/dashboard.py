@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bot.blocks.elements import Block, Message, Ref, actions, button, context, menu, sections
 from bot.blocks.limits import fit
 from bot.blocks.terms import DECISIONS, DRIVER_VERDICTS, JOBS, PHASES, REQUEST_VERDICTS, STAGES
-from bot.blocks.texts import N_, Mrkdwn, Translate, cut, esc, joined, person, when
+from bot.blocks.texts import N_, Mrkdwn, Translate, bold, cut, esc, joined, person, when
 from playbooks.guiding import seen
 from playbooks.guiding.case import Case
 from playbooks.vocabulary import JobKind, Phase, Stage
@@ -69,7 +69,7 @@ def dashboard(view: Dashboard, _: Translate) -> Message:
     """Render the dashboard: phase, what is waited for, progress, decision, owner and head."""
     title = _title(view, _)
     lines = [
-        Mrkdwn(f"*{title}* - {_phase(view, _)}"),
+        Mrkdwn(f"{bold(title)} - {_phase(view, _)}"),
         _waiting(view, _),
         *(_running(job, _) for job in view.running[:3]),
         _("*Node {node} is silent:* nothing is sent to it until it speaks again.", node=view.silent_node)

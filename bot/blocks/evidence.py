@@ -14,7 +14,7 @@ from bot.blocks import evidence_decisions, evidence_facts, evidence_launches
 from bot.blocks.elements import Message, actions, context, sections
 from bot.blocks.limits import fit
 from bot.blocks.reply import Reply
-from bot.blocks.texts import Mrkdwn, Translate, joined, person, short, when
+from bot.blocks.texts import Mrkdwn, Translate, bold, joined, person, short, when
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
 
@@ -74,7 +74,7 @@ def evidence(entry: Recorded, _: Translate) -> Message:
     if reply.shows_head:
         footer.append(_("record head {head} at #{seq}", head=short(entry.head), seq=entry.seq))
     blocks = [
-        *sections([Mrkdwn(f"*{title}*"), *reply.lines]),
+        *sections([bold(title), *reply.lines]),
         context(joined(footer, " · ")),
         *actions(reply.buttons),
     ]

@@ -51,8 +51,9 @@ def proposed(payload: e.DecisionProposed, case: Case, _: Translate) -> Reply:
             button(_.plain("Reject with reason"), "reject", step, style="danger"),
             button(_.plain("Ask"), "ask", step),
         )
+    is_hold = payload.kind is DecisionKind.HOLD  # whose headline says so itself, and proposes nothing
     return Reply(
-        _("Proposed: {headline}", headline=payload.headline),
+        esc(payload.headline) if is_hold else _("Proposed: {headline}", headline=payload.headline),
         tuple(lines),
         buttons=buttons,
         shows_head=True,

@@ -91,15 +91,15 @@ def scene(payload: e.SceneCollected, _case: Case, _: Translate) -> Reply:
 
 
 def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Reply:
-    """Show the fields a decision rests on, each disagreement of host and container, and what moved."""
+    """Show the fields a decision rests on, what does not fit together or is left over, and what moved."""
     host, container = payload.facts.get("host", {}), payload.facts.get("container", {})
     lines = [*_sides(host, container, _)]
     lines += [
-        _("Disagreement: {text}", text=str(found.get("text", found.get("rule", ""))))
+        _("Worth a look: {text}", text=str(found.get("text", found.get("rule", ""))))
         for found in payload.disagreements[:_MOST_LINES]
     ]
     if len(payload.disagreements) > _MOST_LINES:
-        lines.append(_("… and {n} more disagreements.", n=len(payload.disagreements) - _MOST_LINES))
+        lines.append(_("… and {n} more.", n=len(payload.disagreements) - _MOST_LINES))
     first = len(case.fingerprints) <= 1
     if payload.moved:
         lines.append(_("Moved since the last reading: {what}", what=cut("; ".join(payload.moved), 800)))
@@ -108,11 +108,7 @@ def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Rep
     read = sum(1 for value in [*host.values(), *container.values()] if _status(value) == FieldStatus.OK)
     total = len(host) + len(container)
     if payload.disagreements:
-        title = _(
-            "Fingerprint of {node}: host and container disagree, {n}×",
-            node=payload.node,
-            n=len(payload.disagreements),
-        )
+        title = _("Fingerprint of {node}: {n}× worth a look", node=payload.node, n=len(payload.disagreements))
     elif payload.moved:
         title = _("Fingerprint of {node}: something moved, {n}×", node=payload.node, n=len(payload.moved))
     else:
@@ -144,10 +140,16 @@ def boundary(payload: e.BoundaryJudged, _case: Case, _: Translate) -> Reply:
         tuple(lines),
         footer=(
             _("rule {rule}", rule=payload.rule),
-            _("boundaries {snapshot}, checked {days} days ago", snapshot=payload.snapshot, days=payload.age_days),
+            _("boundaries {snapshot} ({age})", snapshot=payload.snapshot, age=_age(payload.age_days, _)),
             _("verdict: {verdict}", verdict=_(DRIVER_VERDICTS[payload.verdict])),
         ),
     )
+
+
+def _age(days: int, _: Translate) -> Mrkdwn:
+    if days <= 0:
+        return _("today")
+    return _("1 day ago") if days == 1 else _("{days} days ago", days=days)
 
 
 def _sides(host: dict[str, Any], container: dict[str, Any], _: Translate) -> list[Mrkdwn]:

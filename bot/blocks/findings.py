@@ -78,7 +78,9 @@ def symptoms(finding: Finding, _: Translate, *, most: int = 2) -> Iterable[Mrkdw
             text=code(symptom.text or symptom.error_class, limit=120),
             why=symptom.why,
         )
-    if len(ordered) > most:
+    if len(ordered) == most + 1:
+        yield _("Set aside besides: one later line.")
+    elif len(ordered) > most:
         yield _("Set aside besides: {n} later lines.", n=len(ordered) - most)
 
 

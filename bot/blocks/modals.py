@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Block, Ref, context, modal, option, sections, select_input, text_input
 from bot.blocks.evidence_launches import change_line
-from bot.blocks.texts import Mrkdwn, Translate, code_block, cut, esc, joined, short
+from bot.blocks.texts import Mrkdwn, Translate, bold, code_block, cut, esc, joined, short
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Noted
 
@@ -94,7 +94,7 @@ def _channel_input(_: Translate) -> Block:
 def answer(incident: str, item: Item, _: Translate) -> Block:
     """Ask one checklist item, with why it matters and how to get the value."""
     lines = [
-        Mrkdwn(f"*{_.told(item.label)}*"),
+        bold(_.told(item.label)),
         _("Why: {why}", why=_.told(item.why)) if item.why else Mrkdwn(""),
         _("How: {how}", how=_.told(item.how)) if item.how else Mrkdwn(""),
     ]
@@ -133,7 +133,7 @@ def attempt(
     blocks: list[Block] = []
     if frozen is None:
         blocks += sections(
-            [_("*No baseline is frozen yet.* From this command I derive the minimal one and freeze it.")]
+            [_("*No minimal command is frozen yet.* From this command I derive the minimal one and freeze it.")]
         )
         blocks.append(text_input("command", _.plain("Launch command"), multiline=True, initial=command))
     else:
@@ -183,7 +183,7 @@ def review(incident: str, proposal: Noted[e.DecisionProposed], _: Translate) -> 
     """Show the whole proposal and take the decision."""
     said = proposal.payload
     lines = [
-        Mrkdwn(f"*#{proposal.seq} · {esc(cut(said.headline, 300))}*"),
+        bold(Mrkdwn(f"#{proposal.seq} · {esc(cut(said.headline, 300))}")),
         *_list(_("Because"), said.reasons),
         *_list(_("Would change it"), said.would_change),
         *_list(_("Not concluded"), said.not_concluded),
@@ -266,6 +266,4 @@ def message(title: str, text: Mrkdwn, _: Translate) -> Block:
 
 
 def _list(title: Mrkdwn, parts: Sequence[str]) -> list[Mrkdwn]:
-    return (
-        [joined([Mrkdwn(f"*{title}*"), *(Mrkdwn(f"• {esc(cut(part, 400))}") for part in parts[:8])])] if parts else []
-    )
+    return [joined([bold(title), *(Mrkdwn(f"• {esc(cut(part, 400))}") for part in parts[:8])])] if parts else []

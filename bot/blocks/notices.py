@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bot.blocks.dashboard import step_buttons, step_text
 from bot.blocks.elements import Block, Message, Ref, actions, button, sections
 from bot.blocks.limits import fit
-from bot.blocks.texts import Mrkdwn, Translate, code, cut, esc, joined, person
+from bot.blocks.texts import Mrkdwn, Translate, bold, code, cut, esc, joined, person
 
 if TYPE_CHECKING:
     from playbooks.guiding.checklist import Item, NextStep
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def notice(title: Mrkdwn, *lines: Mrkdwn, buttons: Sequence[Block] = ()) -> Message:
     """Return a short message: what happened, then why and what next."""
-    shown = [Mrkdwn(f"*{title}*"), *lines]
+    shown = [bold(title), *lines]
     return fit(Message(joined([title, *lines[:1]], " "), (*sections(shown), *actions(list(buttons)))))
 
 
@@ -95,13 +95,19 @@ def already(what: Mrkdwn, who: str, at: Mrkdwn, _: Translate) -> Message:
     return notice(_("Already {what} by {who} at {at}", what=what, who=person(who), at=at))
 
 
-def run_again(incident: str, has_node: bool, _: Translate) -> Message:
+def run_again(incident: str, _: Translate, *, has_node: bool, frozen: bool) -> Message:
     """Offer what "run" means in this case: the form, or dropping logs."""
     if not has_node:
         return notice(
             _("This case has no node: its attempts run elsewhere."),
             _("Drop the complete logs of attempts that ran elsewhere."),
             buttons=[button(_.plain("Freeze the baseline"), "job", Ref(incident, "launch"))],
+        )
+    if not frozen:
+        return notice(
+            _("No minimal command is frozen yet."),
+            _("The form takes the launch command, derives the minimal one, freezes it and runs it."),
+            buttons=[button(_.plain("Run an attempt"), "job", Ref(incident, "launch"), style="primary")],
         )
     return notice(
         _("Run attempts of the frozen baseline, or with one change."),

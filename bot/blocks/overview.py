@@ -11,7 +11,7 @@ from bot.blocks.dashboard import Dashboard, dashboard, next_buttons, step_text
 from bot.blocks.elements import Block, Message, actions, sections
 from bot.blocks.limits import fit
 from bot.blocks.terms import PHASES
-from bot.blocks.texts import Mrkdwn, Translate, cut, esc, joined, when
+from bot.blocks.texts import Mrkdwn, Translate, bold, code, cut, esc, joined, when
 from playbooks.vocabulary import Phase
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ class NodeLine:
     holder: str | None = None
 
 
-def help_text(_: Translate) -> Message:
-    """Say what can be done here, the quick win first."""
+def help_text(_: Translate, *, unknown: str = "", needs_case: bool = False) -> Message:
+    """Say what can be done here, the quick win first; and before it what was not understood, or said in the wrong place."""
+    said = code(unknown, limit=60)
     lines = [
         _(
             "*Drop or paste a log* here, in a thread, or in a direct message: I answer with the first failure, why, and the next step. No case needed."
@@ -61,6 +62,11 @@ def help_text(_: Translate) -> Message:
             tuple(
                 sections(
                     [
+                        _("{word} is about one case: say it to me in that case's thread.", word=said)
+                        if needs_case
+                        else _("I do not know {word}. This is what I can do:", word=said)
+                        if unknown
+                        else Mrkdwn(""),
                         _(
                             "*Baseline* leads a failing vLLM launch to one stable first failure, and from there to a decision."
                         ),
@@ -89,7 +95,7 @@ def cases(found: Sequence[OpenCase], _: Translate) -> Message:
             )
         )
     title = _("Open cases: {n}", n=len(found))
-    return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), *(_case_line(one, _) for one in found[:15])]))))
+    return fit(Message(title, tuple(sections([bold(title), *(_case_line(one, _) for one in found[:15])]))))
 
 
 def _case_line(one: OpenCase, _: Translate) -> Mrkdwn:
@@ -140,7 +146,7 @@ def nodes(found: Sequence[NodeLine], _: Translate) -> Message:
             )
         )
     title = _("Nodes: {n}", n=len(found))
-    return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), *(_node_line(one, _) for one in found[:20])]))))
+    return fit(Message(title, tuple(sections([bold(title), *(_node_line(one, _) for one in found[:20])]))))
 
 
 def _node_line(one: NodeLine, _: Translate) -> Mrkdwn:
@@ -174,7 +180,7 @@ def step(view: Dashboard, _: Translate) -> Message:
     """Answer "what now?"."""
     title = _("Next: {step}", step=step_text(view.step, view.step_label, _))
     lines = [
-        Mrkdwn(f"*{title}*"),
+        bold(title),
         _("Why: {why}", why=_.told(view.step.why)) if view.step.why else Mrkdwn(""),
         _("How: {how}", how=_.told(view.step.how)) if view.step.how else Mrkdwn(""),
     ]
@@ -207,4 +213,4 @@ def score(view: Dashboard, _: Translate) -> Message:
         b=last.payload.later,
         seq=last.seq,
     )
-    return fit(Message(title, tuple(sections([Mrkdwn(f"*{title}*"), esc(last.payload.why)]))))
+    return fit(Message(title, tuple(sections([bold(title), esc(last.payload.why)]))))

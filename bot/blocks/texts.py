@@ -38,6 +38,11 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
 
 
+def bold(text: Mrkdwn) -> Mrkdwn:
+    """Show a title in bold; an asterisk or line break that stands in it cannot end that."""
+    return Mrkdwn(f"*{' '.join(text.split()).replace('*', '∗')}*")
+
+
 def code(text: object, *, limit: int = 300) -> Mrkdwn:
     """Show log text or an identifier as code in one line; a backtick inside cannot end it."""
     one_line = " ".join(_BACKTICKS.sub("'", _CONTROL.sub("", str(text))).split())

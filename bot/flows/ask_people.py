@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice
-from bot.blocks.texts import person, translator
+from bot.blocks.texts import joined, person, translator
 from bot.flows.once import once
 from bot.flows.showing import Asker, known, language_for
 from bot.ports import OutboxKind
@@ -26,14 +26,12 @@ def ask_about(services: Services, asker: Asker, incident_id: str, step: str) -> 
         incident = known(tx, incident_id)
         proposal = next((noted for noted in incident.case.proposals if str(noted.seq) == step), None)
         _ = translator(incident.language)
+        asked = [*([proposal.actor] if proposal is not None else []), f"user:{incident.owner}"]
+        people = joined([person(actor) for actor in dict.fromkeys(asked)], ", ")
         said = notice(
             _("{who} has a question on #{seq}", who=person(asker.actor), seq=step),
-            _(
-                "{proposer}, {owner}: please look here.",
-                proposer=person(proposal.actor if proposal is not None else "bot"),
-                owner=person(f"user:{incident.owner}"),
-            ),
+            _("{people}: please look here.", people=people),
         )
         tx.enqueue(OutboxKind.NOTE, said.payload(), incident=incident_id, at=services.clock.now())
         own = language_for(tx, asker, incident)
-    return notice(own("Write your question into the thread; both were told."))
+    return notice(own("Write your question into the thread. Told of it: {people}.", people=people))

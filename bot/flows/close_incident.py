@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.blocks.elements import Message
+from bot.blocks.elements import Message, Ref, button
 from bot.blocks.notices import notice, refusal
 from bot.blocks.terms import PHASES
 from bot.blocks.texts import esc, person
@@ -40,7 +40,9 @@ def close_incident(services: Services, asker: Asker, incident_id: str, *, reason
         _ = language_for(reading, asker, incident)
     require(services, asker, Action.CLOSE, _)
     if not reason.strip():
-        raise refuse(refusal(_("Not closed"), _("A reason is needed: what came of it?")))
+        how = _("Write `close REASON` to me in the thread, or press the button.")
+        form = button(_.plain("Close the case"), "close", Ref(incident_id), style="primary")
+        raise refuse(refusal(_("Not closed"), _("A reason is needed: what came of it?"), how, buttons=[form]))
     with once(services, asker) as tx:
         incident = lock_open(tx, incident_id)
         if tx.jobs(incident=incident_id):

@@ -33,7 +33,7 @@ _LOG_SIGNS = re.compile(
     re.IGNORECASE,
 )
 _LOG_LINES = 3
-_ANY_LOG_NAME = re.compile(r"\.(?:log|txt|out|err|json|gz)$", re.IGNORECASE)
+_ANY_LOG_NAME = re.compile(r"(?:\.(?:log|txt|out|err|json)|(?<!\.tar)\.gz)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,12 @@ def _answer_word(services: Services, asker: Asker, incoming: Incoming, case: str
         _say_refusals(services, asker, thread, lambda: change(case))
         return
     reader = replace(asker, key="")
-    message = _shown(services, reader, case, word)
+    message = _shown(services, reader, case, word, text)
     with once(services, asker) as tx:
         reply(tx, services, asker, message, thread_ts=thread)
 
 
-def _shown(services: Services, asker: Asker, case: str | None, word: str) -> Message:
+def _shown(services: Services, asker: Asker, case: str | None, word: str, text: str) -> Message:
     if case is not None:
         match word:
             case "status":
@@ -169,7 +169,7 @@ def _shown(services: Services, asker: Asker, case: str | None, word: str) -> Mes
         case "nodes":
             return show.show_nodes(services, asker)
         case _:
-            return show.show_help(services, asker)
+            return show.show_help(services, asker, text, in_case=case is not None)
 
 
 def _say_refusals(services: Services, asker: Asker, thread: str | None, change: Callable[[], object]) -> None:

@@ -8,6 +8,7 @@ from bot.blocks import overview
 from bot.blocks.elements import Block, Message
 from bot.blocks.notices import run_again
 from bot.flows.case_playbook import case_playbook
+from bot.flows.freeze_baseline import runnable
 from bot.flows.held_engines import still_held
 from bot.flows.showing import Asker, dashboard_of, known, language_for
 from playbooks.guiding import seen
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from bot.flows.services import Services
     from bot.ports import Incident, Node, Reading
+
+ABOUT_A_CASE = frozenset({"run", "score", "decide", "propose", "export", "close"})
+"""Words that mean nothing outside a case's thread."""
 
 
 def show_status(services: Services, asker: Asker, incident_id: str) -> Message:
@@ -58,9 +62,9 @@ def show_run(services: Services, asker: Asker, incident_id: str) -> Message:
     """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
-        return run_again(
-            incident_id, incident.case.opened.payload.node is not None, language_for(reading, asker, incident)
-        )
+        has_node = incident.case.opened.payload.node is not None
+        _ = language_for(reading, asker, incident)
+        return run_again(incident_id, _, has_node=has_node, frozen=runnable(incident.case))
 
 
 def show_score(services: Services, asker: Asker, incident_id: str) -> Message:
@@ -89,10 +93,14 @@ def show_nodes(services: Services, asker: Asker) -> Message:
         return overview.nodes(_nodes(services, reading, now), language_for(reading, asker))
 
 
-def show_help(services: Services, asker: Asker) -> Message:
-    """Say what can be done."""
+def show_help(services: Services, asker: Asker, said: str = "", *, in_case: bool = False) -> Message:
+    """Say what can be done, and first what of it was not understood or needs a case."""
+    word = said.split(maxsplit=1)[0].lower().strip(" :,.!?") if said.strip() else ""
+    unknown = "" if word in {"", "help"} else said
+    needs_case = word in ABOUT_A_CASE and not in_case
     with services.store.read() as reading:
-        return overview.help_text(language_for(reading, asker))
+        _ = language_for(reading, asker)
+    return overview.help_text(_, unknown=word if needs_case else unknown, needs_case=needs_case)
 
 
 def show_home(services: Services, asker: Asker) -> Block:

@@ -56,7 +56,7 @@ async def _answer(services: Services, word: str, rest: str, body: Body, client: 
         case "nodes":
             found = await outcome(services, show.show_nodes, services, asker)
         case _:
-            found = await outcome(services, show.show_help, services, asker)
+            found = await outcome(services, show.show_help, services, asker, f"{word} {rest}")
     if isinstance(found, Message):
         return found
     return await open_view(client, str(body.get("trigger_id", "")), found, body)

@@ -219,6 +219,9 @@ MESSAGES: dict[str, Callable[[], Message]] = {
     "analysis": lambda: analysis.answer(
         analysis.Analysis(Finding.model_validate(DRIVER), "a" * 64, "engine.log", 2), EN
     ),
+    "analysis-short": lambda: analysis.answer(
+        analysis.Analysis(Finding.model_validate(DRIVER | {"lines": 48}), "a" * 64, "engine.log"), EN
+    ),
     "analysis-unknown": lambda: analysis.answer(
         analysis.Analysis(
             Finding.model_validate(finding("unknown", root_line=None, root_text=None)), "a" * 64, "engine.log"
@@ -263,9 +266,12 @@ MESSAGES: dict[str, Callable[[], Message]] = {
     "refusal-nobody": lambda: notices.needs_role(Mrkdwn("Only a responder may open a case."), [], EN),
     "refusal-outsider": lambda: notices.outsider(EN),
     "refusal-store": lambda: notices.not_recorded(EN),
-    "run": lambda: notices.run_again("INC-0042", True, EN),
-    "run-elsewhere": lambda: notices.run_again("INC-0042", False, EN),
+    "run": lambda: notices.run_again("INC-0042", EN, has_node=True, frozen=True),
+    "run-first": lambda: notices.run_again("INC-0042", EN, has_node=True, frozen=False),
+    "run-elsewhere": lambda: notices.run_again("INC-0042", EN, has_node=False, frozen=False),
     "help": lambda: overview.help_text(EN),
+    "help-unknown": lambda: overview.help_text(EN, unknown="banana"),
+    "help-needs-case": lambda: overview.help_text(EN, unknown="close", needs_case=True),
     "cases": lambda: overview.cases(
         [
             overview.OpenCase(

@@ -124,7 +124,7 @@ async def test_two_dropped_logs_lead_to_an_approved_decision(story: Story) -> No
     await at.submit("close", f"{case}:", {"reason": "the path is repaired"}, view="Vclose")
     story.settle()
     assert kinds(story.bot, case)[-2:] == ["bundle:exported", "incident:closed"]
-    assert "closed" in story.parent.text
+    assert "*Closed:* the path is repaired" in story.parent.text
     assert [file["name"] for file in story.slack.files.values()] == [
         "try-1.log",
         "try-2.log",

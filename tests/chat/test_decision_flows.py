@@ -157,6 +157,21 @@ def test_a_question_names_proposer_and_owner(bot: TestBot) -> None:
     assert f"<@{RESPONDER}>" in asked
 
 
+def test_who_proposed_and_owns_the_case_is_named_once(bot: TestBot) -> None:
+    case, seq = proposed(bot)
+    told = said(ask_about(bot.services, viewer(), case, str(seq)))
+    asked = outbox(bot, OutboxKind.NOTE)[-1]
+    assert f"<@{RESPONDER}>: please look here." in asked["text"]
+    assert asked["text"].count(f"<@{RESPONDER}>") == 1
+    assert f"Told of it: <@{RESPONDER}>." in told
+
+
+def test_two_people_are_both_named(bot: TestBot) -> None:
+    case, seq = proposed(bot, OTHER_APPROVER)
+    ask_about(bot.services, viewer(), case, str(seq))
+    assert f"<@{OTHER_APPROVER}>, <@{RESPONDER}>: please look here." in outbox(bot, OutboxKind.NOTE)[-1]["text"]
+
+
 def test_empty_lists_fail_closed(tmp_path: Path) -> None:
     bot = make_bot(tmp_path, people=People())
     case = open_case(bot)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bot.errors import Repeated
+from bot.flows.forms import attempt_form
 from bot.flows.receive_message import Incoming, pasted_log, receive_message, unescaped
 from bot.ports import OutboxKind
 from tests.support.bot_services import TestBot, kinds, make_bot, open_case, payloads
@@ -63,6 +64,46 @@ def test_a_mention_is_answered_without_a_case(bot: TestBot, text: str, expected:
     assert expected in replies(bot)[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "in_thread", "expected"),
+    [
+        pytest.param("banana", False, "I do not know `banana`", id="an unknown word"),
+        pytest.param("banana", True, "I do not know `banana`", id="an unknown word in a case"),
+        pytest.param("close it", False, "`close` is about one case", id="a case's word outside of one"),
+    ],
+)
+def test_what_is_not_understood_is_named_before_the_help(
+    bot: TestBot, text: str, in_thread: bool, expected: str
+) -> None:
+    case_with_thread(bot)
+    send(bot, text, mentioned=True, **({"thread_ts": THREAD} if in_thread else {}))
+    assert expected in replies(bot)[0]
+    assert "Drop or paste a log" in replies(bot)[0]
+
+
+def test_asking_for_help_is_no_unknown_word(bot: TestBot) -> None:
+    send(bot, "help", mentioned=True)
+    send(bot, "", ts="1.2", mentioned=True)
+    assert not any("do not know" in answer for answer in replies(bot))
+
+
+def test_run_says_of_a_recorded_baseline_what_its_form_says(bot: TestBot) -> None:
+    case = open_case(bot)
+    with bot.services.store.write() as tx:
+        tx.set_thread(case, THREAD)
+    send(bot, LOG, thread_ts=THREAD)
+    send(bot, "run", ts="1.2", mentioned=True, thread_ts=THREAD)
+    assert "No minimal command is frozen yet" in replies(bot)[-1]
+    assert "No minimal command is frozen yet" in str(attempt_form(bot.services, responder(), case))
+
+
+def test_closing_without_a_reason_is_answered_with_how(bot: TestBot) -> None:
+    case = case_with_thread(bot)
+    send(bot, "close", mentioned=True, thread_ts=THREAD)
+    assert "`close REASON`" in replies(bot)[0]
+    assert f"close|{case}:" in replies(bot)[0]
+
+
 @pytest.mark.parametrize("word", ["status", "next", "run", "score", "Status?"])
 def test_a_word_in_the_thread_is_about_its_case(bot: TestBot, word: str) -> None:
     case = case_with_thread(bot)
@@ -109,6 +150,7 @@ def test_a_log_pasted_into_a_thread_is_a_recorded_attempt(bot: TestBot) -> None:
         pytest.param({"text": "we restarted it, still failing", "thread_ts": THREAD}, id="talk in the thread"),
         pytest.param({"text": "lunch?"}, id="talk in the channel"),
         pytest.param({"files": ({"id": "F1", "name": "holiday.png"},)}, id="a picture in the channel"),
+        pytest.param({"files": ({"id": "F1", "name": "site.tar.gz"},)}, id="an archive in the channel"),
     ],
 )
 def test_other_peoples_talk_is_left_alone(bot: TestBot, changes: dict[str, Any]) -> None:

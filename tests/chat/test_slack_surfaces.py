@@ -54,6 +54,7 @@ class TestCommand:
         [
             pytest.param("help", "Drop or paste a log", id="help"),
             pytest.param("", "Drop or paste a log", id="nothing"),
+            pytest.param("banana split", "I do not know `banana split`", id="an unknown word"),
             pytest.param("status", "No open case here", id="status"),
             pytest.param("nodes", NODE, id="nodes"),
             pytest.param("analyze RuntimeError: Error 35 happened", "open_from_log", id="analyze with text"),
