@@ -178,7 +178,8 @@ def home(mine: Sequence[OpenCase], waiting: Sequence[OpenCase], found: Sequence[
 
 def step(view: Dashboard, _: Translate) -> Message:
     """Answer "what now?"."""
-    title = _("Next: {step}", step=step_text(view.step, view.step_label, _))
+    text = step_text(view.step, view.step_label, _)
+    title = text if view.case.closed is not None else _("Next: {step}", step=text)
     lines = [
         bold(title),
         _("Why: {why}", why=_.told(view.step.why)) if view.step.why else Mrkdwn(""),

@@ -55,15 +55,17 @@ def show_next(services: Services, asker: Asker, incident_id: str) -> Message:
 
 
 def show_run(services: Services, asker: Asker, incident_id: str) -> Message:
-    """Offer the form that runs attempts.
+    """Offer the form that runs attempts; in a closed case say that it is closed.
 
     Raises:
         UnknownIncident: no incident of that id.
     """
     with services.store.read() as reading:
         incident = known(reading, incident_id)
-        has_node = incident.case.opened.payload.node is not None
         _ = language_for(reading, asker, incident)
+        if incident.case.closed is not None:
+            return overview.step(dashboard_of(services, reading, incident, services.clock.now()), _)
+        has_node = incident.case.opened.payload.node is not None
         return run_again(incident_id, _, has_node=has_node, frozen=runnable(incident.case))
 
 

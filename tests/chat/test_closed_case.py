@@ -14,7 +14,7 @@ from bot.blocks.texts import translator
 from bot.errors import Refused
 from bot.flows import forms
 from bot.flows.close_incident import close_incident
-from bot.flows.show_status import show_next, show_status
+from bot.flows.show_status import show_next, show_run, show_status
 from playbooks.evidence.entries import IncidentClosed
 from playbooks.vocabulary import DecisionKind
 from tests.support.bot_services import TestBot, make_bot, open_case
@@ -50,12 +50,14 @@ def overtaken() -> CaseLines:
     )
 
 
-@pytest.mark.parametrize("ask", [show_next, show_status], ids=["next", "status"])
+@pytest.mark.parametrize("ask", [show_next, show_status, show_run], ids=["next", "status", "run"])
 def test_what_is_answered_offers_the_bundle_and_no_closing(
     bot: TestBot, closed: str, ask: Callable[..., object]
 ) -> None:
     answer = said(ask(bot.services, responder(), closed))
     assert "Close the case" not in answer
+    assert "Run an attempt" not in answer
+    assert "Next:" not in answer
     assert "Export bundle" in answer
 
 
