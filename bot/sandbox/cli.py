@@ -42,6 +42,7 @@ def sandbox(  # noqa: PLR0917 - options of a command
     try:
         from bot.errors import InvalidSettings, SandboxError
         from bot.sandbox.supervisor import Options, run
+        from bot.sandbox.this_machine import lab_folder, tiny_command
     except ModuleNotFoundError as missing:
         _say(f"the sandbox needs more than is installed here ({missing.name}): pip install 'baseline-bot[sandbox]'")
         raise typer.Exit(USAGE) from missing
@@ -50,9 +51,14 @@ def sandbox(  # noqa: PLR0917 - options of a command
         host=host, port=port, data=data.absolute(), mode="socket" if socket_mode else "http", policy=policy
     )
 
+    command = tiny_command(lab_folder())
+
     def started() -> None:
         print(f"\n  Baseline sandbox  {url}\n", flush=True)
-        print('  Press first: "Drop a recorded log: driver too old" - or type /baseline open', flush=True)
+        print('  Press first: "Drop a recorded log" on the left - or type /baseline open', flush=True)
+        if command is not None:
+            print("  A real vLLM is here: open a case with the playbook generic-vllm and the command", flush=True)
+            print(f"    {command}", flush=True)
         print(f"  Data and logs in {data}. Ctrl-C ends everything.\n", flush=True)
         if (
             open_page

@@ -52,6 +52,17 @@ def lab_folder() -> Path:
     return here if here.is_dir() else Path(__file__).resolve().parents[2] / ".lab"
 
 
+def tiny_command(lab: Path) -> str | None:
+    """Return a command that launches the lab's tiny model on a machine without a GPU; None where it is not installed."""
+    model = lab / "models" / "tiny-llama"
+    if find_engine(lab) is None or not model.is_dir():
+        return None
+    return (
+        "VLLM_CPU_KVCACHE_SPACE=1 HF_HUB_OFFLINE=1 vllm serve "
+        f"{model.absolute()} --served-model-name tiny --enforce-eager --max-model-len 4096 --dtype bfloat16"
+    )
+
+
 def make_key(data: Path) -> Path:
     """Return the node's key file; make it, and enrol its public half, when there is none."""
     path = data / "sandbox" / "node.key.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,8 @@ from bot.sandbox.keeping import free_port, load_kept, take_lock
 from bot.sandbox.owned import Owned
 from bot.sandbox.samples import Samples
 from bot.sandbox.supervisor import Options, run
-from bot.sandbox.this_machine import NODE, find_engine, make_key, write_policy
+from bot.sandbox.this_machine import NODE, find_engine, make_key, tiny_command, write_policy
+from playbooks.reading import launch_command
 from workers.policy import load_policy
 from workers.settings import read_key
 
@@ -159,3 +161,22 @@ def test_each_sample_is_there_and_says_what_it_is() -> None:
         assert sample.read()
         assert one["title"]
         assert one["what"]
+
+
+def test_the_command_that_is_offered_is_one_that_the_policy_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    lab = tmp_path / "lab"
+    assert tiny_command(lab) is None
+    (lab / "venv" / "bin").mkdir(parents=True)
+    for name in ("python", "vllm"):
+        (lab / "venv" / "bin" / name).touch(mode=0o755)
+    (lab / "models" / "tiny-llama").mkdir(parents=True)
+    command = tiny_command(lab)
+    assert command is not None
+    policy, _ = load_policy(write_policy(tmp_path, lab=lab, engine=find_engine(lab)))
+    read = launch_command.read(command)
+    assert policy is not None
+    assert Path(read.argv[2]).parent in policy.model_dirs
+    assert all(any(fnmatch(name, allowed) for allowed in policy.env) for name in read.env)
