@@ -24,7 +24,9 @@ from playbooks.evidence.redaction import redact_text
 from playbooks.guiding import seen
 from playbooks.judging import baseline_diff, minimal_command
 from playbooks.judging.baseline import Baseline, Change, Interpreter
+from playbooks.judging.first_baseline import bad_first_baseline
 from playbooks.reading import launch_command
+from playbooks.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -140,6 +142,7 @@ def freeze(
     minimal = _minimal(services, case, read_command(wanted.command, _))
     baseline = _whole(services, case, minimal.baseline)
     if not runnable(case):
+        _refuse_a_bad_first(services, case, baseline, _)
         _append(tx, incident, baseline, minimal=minimal, source=wanted.command, asker=asker, now=now)
         return baseline, True
     variables = _variables(services, case, read_command(wanted.command, _))
@@ -154,6 +157,25 @@ def freeze(
     changed = baseline_diff.apply(_newest(case), change)
     _append(tx, incident, changed, change=change, source=wanted.command, asker=asker, now=now)
     return changed, True
+
+
+def _refuse_a_bad_first(services: Services, case: Case, baseline: Baseline, _: Translate) -> None:
+    """Refuse a first baseline that would prove nothing, with its names (R2.3).
+
+    Raises:
+        Refused: the message names what speaks against it.
+    """
+    found = bad_first_baseline(
+        baseline,
+        boundaries=services.definitions.boundaries(),
+        verdict=None if case.boundary is None else case.boundary.payload.verdict,
+        one_node_clean=any(noted.payload.outcome is Outcome.READY for noted in case.attempts),
+    )
+    blocking = tuple(one.text for one in found if one.severity == "blocking")
+    if blocking:
+        raise refuse(
+            refusal(_("Not frozen: this first baseline would prove nothing"), *(_.told(text) for text in blocking))
+        )
 
 
 def read_command(text: str, _: Translate) -> launch_command.LaunchCommand:

@@ -325,6 +325,15 @@ class TestAttempts:
         assert "baseline:frozen" in kinds(bot, case)
         assert "job:requested" not in kinds(bot, case)
 
+    def test_a_first_baseline_over_several_nodes_is_refused_by_name(self, bot: TestBot) -> None:
+        case = opened(bot)
+        several = "vllm serve /models/tiny --nnodes 2 --node-rank 0 --master-addr 10.0.0.1"
+        with pytest.raises(Refused) as refused:
+            freeze_or_run(bot.services, responder(), case, wanted=Wanted(several), runs=1)
+        assert "would prove nothing" in words(refused)
+        assert "--nnodes" in words(refused)
+        assert "baseline:frozen" not in kinds(bot, case)
+
     def test_the_fixed_request_needs_a_held_engine(self, bot: TestBot) -> None:
         case = self.ready_case(bot)
         with pytest.raises(Refused) as refused:
