@@ -102,7 +102,7 @@ def build_services(
         artifacts=FsspecArtifacts(settings.artifacts_place),
         clock=SystemClock(),
         ids=Ulids(),
-        definitions=PackagedDefinitions(),
+        definitions=PackagedDefinitions(settings.data_dir / "recipes"),
         signing_key=signing_key,
         node_keys=keys,
         nodes=keys.names,

@@ -25,6 +25,8 @@ from playbooks.guiding import seen
 from playbooks.judging import baseline_diff, minimal_command
 from playbooks.judging.baseline import Baseline, Change, Interpreter
 from playbooks.judging.first_baseline import bad_first_baseline
+from playbooks.judging.minimal_command import model_of
+from playbooks.judging.option_words import options_of
 from playbooks.reading import launch_command
 from playbooks.vocabulary import Outcome
 
@@ -197,7 +199,8 @@ def _minimal(
     return minimal_command.derive(
         command,
         engine_version=str(version) if version else None,
-        boundaries=services.definitions.boundaries(),
+        boundaries=services.definitions.recipe_for(model_of(options_of(command.argv)))
+        or services.definitions.boundaries(),
         keep=keep,
     )
 

@@ -10,6 +10,7 @@ from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
 from bot.flows.judge_launch import judge_launch, read_log
 from bot.flows.judged import Context, Judged
+from bot.flows.node_jobs import command_facts
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import (
     BoundaryJudged,
@@ -20,7 +21,10 @@ from playbooks.evidence.entries import (
     RequestRecorded,
     SceneCollected,
 )
+from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
 from playbooks.judging import boundary, consistency, regression
+from playbooks.judging.minimal_command import model_of
+from playbooks.judging.option_words import options_of
 from playbooks.messages import (
     CollectFacts,
     FingerprintFacts,
@@ -83,18 +87,27 @@ def _fingerprint(services: Services, context: Context) -> Judged:
         moved=list(moved),
     )
     boundaries = services.definitions.boundaries()
-    if case_playbook(services, context.case).boundaries is None:
+    recipe = services.definitions.recipe_for(_model(context))
+    if recipe is not None:
+        boundaries = recipe
+    elif case_playbook(services, context.case).boundaries is None:
         boundaries = boundaries.without_model()
     verdict = boundary.judge(boundary.facts_from(facts), boundaries, context.now.date())
     judged = BoundaryJudged(
         verdict=verdict.verdict,
         grounds=list(verdict.grounds),
         rule=verdict.rule,
-        snapshot=verdict.snapshot,
+        snapshot=verdict.snapshot if recipe is None else f"{RECIPE_SNAPSHOT}{verdict.snapshot}",
         age_days=verdict.age_days,
         findings=[_plain(found) for found in verdict.findings],
     )
     return Judged(entries=(recorded, judged))
+
+
+def _model(context: Context) -> str:
+    """Return the model that the case's command names; empty where it names none."""
+    command = command_facts(context.case)
+    return "" if command is None else model_of(options_of(command.argv))
 
 
 def _scene(services: Services, context: Context) -> Judged:

@@ -33,7 +33,11 @@ class Definitions(Protocol):
         ...
 
     def boundaries(self) -> Boundaries:
-        """Return the official boundaries."""
+        """Return the official boundaries that ship with the package."""
+        ...
+
+    def recipe_for(self, model: str) -> Boundaries | None:
+        """Return the imported recipe that names this model best, unless the shipped boundaries are newer for it."""
         ...
 
     def playbook_names(self) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from playbooks.guiding import seen
 from playbooks.guiding.case import Case, Noted
 from playbooks.vocabulary import DecisionKind, DriverVerdict, ErrorClass, Outcome, Stage
 
+RECIPE_SNAPSHOT = "recipe "
+"""Begins the name of a snapshot that is an imported recipe, chosen by the model of the case's command."""
 FACTS_SCHEMA = "baseline-facts/1"
 UNKNOWN_OWNER = frozenset({"", "unknown", "nobody", "?", "n/a"})
 _YES = frozenset({"yes", "y", "true", "是", "可以", "能"})
@@ -234,7 +236,7 @@ def _driver_facts(case: Case) -> list[Fact]:
         if any(finding.get("id") == "official-image-for-driver" for finding in boundary.findings):
             facts.append(("official_image_for_driver", seq, True))
         # Minima of a model hold for that model alone: those of another snapshot say nothing about this case.
-        if boundary.snapshot.startswith(case.opened.payload.playbook):
+        if boundary.snapshot.startswith((case.opened.payload.playbook, RECIPE_SNAPSHOT)):
             facts += [(name, seq, _below(boundary, ids)) for name, ids in _MINIMA.items()]
     return facts
 

@@ -125,9 +125,14 @@ def _made_explicit(kept: list[Option], version: str | None, boundaries: Boundari
         yield Added(caching.switch_off, why)
 
 
+def names_model(model: str, boundaries: Boundaries) -> str:
+    """Return the longest model name of the boundaries that stands in a command's model; empty when none does."""
+    names = {name.rpartition("/")[2].lower() for name in boundaries.model.ids.value}
+    return max((name for name in names if name and name in model.lower()), key=len, default="")
+
+
 def _is_model(model: str, boundaries: Boundaries) -> bool:
-    names = (name.rpartition("/")[2].lower() for name in boundaries.model.ids.value)
-    return any(name in model.lower() for name in names)
+    return bool(names_model(model, boundaries))
 
 
 def _is_hybrid(model: str, boundaries: Boundaries) -> bool:
