@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 TRIES = 5
 IDLE_S = 30.0
 _RETRY_S = (2, 5, 15, 30, 60)
-_PACKED = (".zst", ".zip", ".xz", ".bz2", ".tar", ".tar.gz", ".tgz", ".7z")
+_PACKED = (".tar.zst", ".zip", ".xz", ".bz2", ".tar", ".tar.gz", ".tgz", ".7z")
 log = structlog.get_logger(__name__)
 
 
@@ -64,7 +64,9 @@ class SlackFetcher:
         name = str(row.payload["file"].get("name") or "dropped.log")
         try:
             if name.lower().endswith(_PACKED):
-                raise FileNotReadable("packed files other than .gz are not unpacked here; drop it unpacked or as .gz")
+                raise FileNotReadable(
+                    "archives, and packed files other than .gz and .zst, are not unpacked here; drop the log itself, or as .gz or .zst"
+                )
             self._take(row, asker, name)
         except Repeated:
             pass

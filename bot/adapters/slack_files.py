@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import gzip
 import http.client
+import io
+import sys
 import urllib.request
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -19,10 +22,16 @@ from urllib.parse import urlsplit
 from bot.adapters.slack_calls import TIMEOUT_S, SlackCalls
 from bot.errors import FileNotReadable, SlackOutcomeUnclear, SlackRefused
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 MAX_FILE_BYTES = 256 * 1024 * 1024
 """Larger logs are analysed with `baseline analyze FILE` where they lie."""
 CHUNK_BYTES = 256 * 1024
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -102,10 +111,10 @@ class SlackFiles:
         return str(url)
 
     def read(self, file: dict[str, Any]) -> Iterator[bytes]:
-        """Yield the file's bytes, unpacked when it is gzip; never more than `MAX_FILE_BYTES`.
+        """Yield the file's bytes, unpacked when it is gzip or zstd; never more than `MAX_FILE_BYTES`.
 
         Raises:
-            FileNotReadable: too large, gone, a foreign host, a redirect, HTML instead of a file, broken gzip.
+            FileNotReadable: too large, gone, a foreign host, a redirect, HTML instead of a file, broken packing.
             SlackOutcomeUnclear: no answer; worth another try.
         """
         size = int(file.get("size") or 0)
@@ -136,14 +145,37 @@ class SlackFiles:
                 else f"answers HTTP {error.code}"
             )
             raise FileNotReadable(f"its address {what}") from error
-        except (zlib.error, EOFError, gzip.BadGzipFile) as error:
-            raise FileNotReadable(f"it begins like gzip and does not unpack: {error}") from error
+        except (zlib.error, EOFError, gzip.BadGzipFile, zstd.ZstdError) as error:
+            raise FileNotReadable(f"it begins like a packed file and does not unpack: {error}") from error
         except (URLError, OSError, http.client.HTTPException) as error:
             raise SlackOutcomeUnclear(f"download: {error}", error="no_answer") from error
 
 
+class _Again(io.RawIOBase):
+    """A response whose first bytes were read already, from the start."""
+
+    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
+        self._first = first
+        self._rest = rest
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer; 0 at the end."""
+        data = self._first[: len(buffer)] or self._rest.read(len(buffer))
+        self._first = self._first[len(buffer) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
 def _unpacked(response: IO[bytes]) -> Iterator[bytes]:
     first = response.read(CHUNK_BYTES)
+    if first.startswith(_ZSTD_MAGIC):
+        with zstd.open(_Again(first, response), "rb") as unpacked:
+            yield from iter(partial(unpacked.read, CHUNK_BYTES), b"")
+        return
     if not first.startswith(_GZIP_MAGIC):
         while first:
             yield first

@@ -20,6 +20,8 @@ from tests.support.bot_services import TestBot, make_bot, open_case, payloads
 from tests.support.fake_slack import FakeSlack, fake_slack
 from tests.support.people import FAILING_LOG, outbox, responder, said, viewer
 
+zstd = slack_files.zstd
+
 THREAD = "1796092860.000100"
 
 
@@ -93,6 +95,19 @@ def test_a_gzipped_log_is_unpacked(rig: Rig) -> None:
     assert "open_from_log" in rig.replies()
 
 
+def test_a_zstd_log_is_unpacked(rig: Rig) -> None:
+    rig.drop(zstd.compress(FAILING_LOG), kind="application/zstd", name="a.log.zst", mimetype="application/zstd")
+    rig.fetch()
+    assert "open_from_log" in rig.replies()
+
+
+def test_a_zstd_log_that_grows_too_large_unpacked_is_refused(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slack_files, "MAX_FILE_BYTES", 2000)
+    rig.drop(zstd.compress(b"x" * 10_000_000))
+    rig.fetch()
+    assert "unpacked it is larger" in rig.replies()
+
+
 @pytest.mark.parametrize(
     ("drop", "expected"),
     [
@@ -103,11 +118,12 @@ def test_a_gzipped_log_is_unpacked(rig: Rig) -> None:
         pytest.param({"kind": "redirect:http://127.0.0.1:9/steal"}, "redirects elsewhere", id="a redirect"),
         pytest.param({"url_private_download": "http://evil.example/a.log"}, "evil.example", id="a foreign host"),
         pytest.param({"size": 10**12}, "limit is 256 MiB", id="too large"),
-        pytest.param({"name": "a.log.zst"}, "drop it unpacked", id="packed otherwise"),
+        pytest.param({"name": "a.log.xz"}, "drop the log itself", id="packed otherwise"),
+        pytest.param({"data": zstd.compress(FAILING_LOG)[:-9]}, "does not unpack", id="cut zstd"),
         pytest.param({"data": b"\x89PNG\r\n\x1a\n" + bytes(200)}, "found a PNG picture", id="a picture"),
         pytest.param({"data": gzip.compress(bytes(257) + b"ustar")}, "found a tar archive", id="a packed archive"),
-        pytest.param({"name": "logs.tgz"}, "drop it unpacked", id="an archive"),
-        pytest.param({"name": "logs.TAR.GZ"}, "drop it unpacked", id="an archive by its long name"),
+        pytest.param({"name": "logs.tgz"}, "drop the log itself", id="an archive"),
+        pytest.param({"name": "logs.TAR.GZ"}, "drop the log itself", id="an archive by its long name"),
         pytest.param({"data": gzip.compress(FAILING_LOG)[:-9]}, "does not unpack", id="broken gzip"),
     ],
 )
