@@ -45,6 +45,7 @@ def a_zip() -> bytes:
         (Random(3).randbytes(LOOKED_AT), "binary data"),
         (bytes(LOOKED_AT), "binary data"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "bytes",
 )
 def test_what_is_no_text_is_named(data: bytes, name: str) -> None:
     assert binary_form(data) == name
