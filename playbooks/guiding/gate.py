@@ -29,9 +29,9 @@ class GateItem:
     closed: bool
     evidence: int | None
     how: str
-    value: str | None = None
-    item: str | None = None
-    by_attempt: bool = False
+    value: str | None
+    item: str | None
+    by_attempt: bool
     """Open, and only another attempt can close it."""
 
 
@@ -106,9 +106,9 @@ def _missing(case: Case, playbook: Playbook, phase: Phase) -> list[str]:
     skipped = {noted.payload.phase for noted in case.phases if noted.payload.skipped}
     missing: list[str] = []
     below = [found.id for found in playbook.phases if _position(found.id) < _position(phase)]
-    reached = max((_position(found) for found in skipped), default=-1)
+    reached = max(_position(found) for found in {case.phase, *skipped})
     for layer in below:
-        if _position(layer) >= max(reached, _position(case.phase)):
+        if _position(layer) >= reached:
             missing += _open_of(case, playbook, layer)
     return missing
 
@@ -154,7 +154,9 @@ def _item(row: GateRow, case: Case, playbook: Playbook) -> GateItem:
 
 
 def _answered(case: Case, playbook: Playbook, item: str | None) -> Judged | None:
-    step, answer = playbook.step(item or ""), case.answers.get(item or "")
+    if item is None:
+        return None
+    step, answer = playbook.step(item), case.answers.get(item)
     if step is None or answer is None or not answer.payload.value.strip() or not may_answer(case, step):
         return None
     return Judged(closed=True, evidence=answer.seq, value=f"{answer.payload.value} ({answer.actor})")

@@ -19,12 +19,12 @@ from playbooks.vocabulary import FieldStatus, Outcome, Stage
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A row as judged; `how` None = the row's own."""
+    """A row as judged; an empty `how` = the row's own."""
 
     closed: bool
     evidence: int | None = None
     value: str | None = None
-    how: str | None = None
+    how: str = ""
     by_attempt: bool = False
     """Open, and only another attempt can close it: no reason to refuse one."""
 

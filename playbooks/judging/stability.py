@@ -65,7 +65,7 @@ class StabilityScore:
     score: int | None
     row: str
     why: str
-    one_cause: bool = False
+    one_cause: bool
 
 
 def score(earlier: Observed, later: Observed) -> StabilityScore:
@@ -90,7 +90,7 @@ def score(earlier: Observed, later: Observed) -> StabilityScore:
         ErrorClass.UNKNOWN,
         ErrorClass.NONE,
     }
-    return StabilityScore(row.score, row.id, _why(row, earlier, later, one_cause=one_cause), one_cause)
+    return StabilityScore(row.score, row.id, _why(row, earlier, later, one_cause=one_cause), one_cause=one_cause)
 
 
 def _row(earlier: Observed, later: Observed) -> Row:

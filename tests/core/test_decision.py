@@ -7,6 +7,7 @@ from importlib import resources
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from playbooks.errors import InvalidDefinition
 from playbooks.guiding.decision import DecisionFacts, decide, facts_of, parse_facts, with_usual
@@ -513,9 +514,6 @@ def test_reasons_carry_values_and_evidence():
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        pytest.param(BLOCKED | {"maintenance_window": "none"}, "there is no window", id="window"),
-        pytest.param(BLOCKED | {"change_rollback": False}, "the change cannot be rolled back", id="way back"),
-        pytest.param(BLOCKED | {"model_stays": False}, "the model is not to stay here", id="guest"),
         pytest.param(BLOCKED | {"cluster_owner": "Nobody"}, "nobody answers for the cluster", id="owner"),
         pytest.param(DEVICE, "the failure itself says so, twice: device_recognition, driver_below_boundary", id="log"),
         pytest.param(fails(), "the first failure repeats, score 2: weight_loading, model_path_not_found", id="failure"),
@@ -525,8 +523,6 @@ def test_reasons_carry_values_and_evidence():
         pytest.param(
             GOOD | fails(score=0, other_jobs_disturb=True), "moves the rounds: other jobs disturb the rounds", id="jobs"
         ),
-        pytest.param(GOOD | fails(score=0, versions_frozen=False), "versions cannot be frozen", id="versions"),
-        pytest.param(GOOD | fails(score=0, other_tenants=True), "other work was on the GPUs", id="tenants"),
         pytest.param(fails(score=1, one_cause=True), "differ and are of one cause", id="one cause"),
         pytest.param(BLOCKED | {"node_drain": False, "boundary_age_days": 102}, "102 days old, more than 30", id="age"),
         pytest.param({"outcome": "failed", "score": 2}, "stage unknown, class unknown", id="unknown"),
@@ -537,6 +533,29 @@ def test_reasons_carry_values_and_evidence():
 )
 def test_reasons_say_why(facts, words):
     assert any(words in reason for reason in decide(DecisionFacts(**facts)).reasons)
+
+
+def test_everything_that_stands_against_a_change_is_named():
+    refused = {
+        "node_drain": False,
+        "maintenance_window": "none",
+        "change_rollback": False,
+        "jobs_affected": True,
+        "model_stays": False,
+        "cluster_owner": "unknown",
+    }
+    assert (
+        "this cluster cannot change now: the node may not be drained, there is no window, the change cannot be rolled"
+        " back, running jobs are harmed, the model is not to stay here, nobody answers for the cluster"
+    ) in decide(DecisionFacts(**BLOCKED, **refused)).reasons
+
+
+def test_everything_that_moves_the_rounds_is_named():
+    disturbed = {"other_jobs_disturb": True, "versions_frozen": False, "other_tenants": True}
+    assert (
+        "something outside the engine moves the rounds: other jobs disturb the rounds, versions cannot be frozen,"
+        " other work was on the GPUs"
+    ) in decide(DecisionFacts(**GOOD, **fails(score=0), **disturbed)).reasons
 
 
 @pytest.mark.parametrize(
@@ -597,6 +616,7 @@ def test_a_proposal_is_the_ledgers_payload():
     assert proposal.not_concluded == list(decision.not_concluded)
     assert proposal.carry_out == list(decision.carry_out) == list(CARRY_OUT[DecisionKind.FIX_FILES])
     assert proposal.costs == []
+    assert decision.proposal().note == ""
     assert decide(DecisionFacts()).proposal().missing == list(decide(DecisionFacts()).missing)
 
 
@@ -689,6 +709,36 @@ def test_costs_are_stated_beside_those_of_staying(facts, words):
     assert words in decision.costs[0]
     assert decision.costs[1].startswith("Staying as it is: engineer time")
     assert decision.proposal().costs == list(decision.costs)
+
+
+def test_what_nobody_stated_is_not_known():
+    known = {name: value for name, value in DecisionFacts().model_dump().items() if value is not None}
+    assert known == {
+        "attempts": 0,
+        "unstable_scores": 0,
+        "one_cause": False,
+        "recorded_only": False,
+        "stable_ready_before": False,
+        "driver_needed": True,
+        "driver_grounds": (),
+        "boundary_limit_days": 30,
+        "hardware_below": "",
+        "engine_below": "",
+        "sides_disagree": False,
+        "evidence": {},
+    }
+
+
+def test_facts_stay_as_they_were_stated():
+    facts = DecisionFacts(node_drain=True)
+    with pytest.raises(ValidationError):
+        facts.node_drain = False
+
+
+@pytest.mark.parametrize("owner", ["", "unknown", "Nobody", "?", " n/a "])
+def test_no_name_is_no_owner(owner):
+    assert not DecisionFacts(cluster_owner=owner).owner_known
+    assert DecisionFacts(cluster_owner=f"{owner} platform team").owner_known
 
 
 class TestFactsOfACase:
@@ -799,6 +849,15 @@ class TestFactsOfACase:
         assert facts.driver_needed is False
         assert facts.evidence["driver_needed"] == lines.seq
 
+    def test_a_verdict_beside_an_engine_without_cuda_leaves_both_known(self):
+        facts = facts_of(CaseLines().opened().fingerprint(CPU_HOST, CPU_CONTAINER).boundary().case)
+        assert (facts.driver_needed, facts.driver_verdict) == (False, DriverVerdict.SUPPORTED)
+
+    def test_a_minimum_without_words_is_named_by_its_id(self):
+        lines = CaseLines().opened().boundary(findings=[{"id": "architecture"}, {"id": "vllm-below-minimum"}])
+        facts = facts_of(lines.case)
+        assert (facts.hardware_below, facts.engine_below) == ("architecture", "vllm-below-minimum")
+
     def test_disagreements_and_official_images(self):
         lines = CaseLines().opened().fingerprint(disagreements=[{"rule": "C-01", "text": "8 against 0"}])
         lines.boundary(DriverVerdict.BLOCKED, findings=[{"id": "official-image-for-driver"}])
@@ -837,6 +896,12 @@ class TestFactsOfACase:
         assert facts_of(lines.attempt(2, base, Outcome.READY).case).regression is None
         assert facts_of(CaseLines().opened().requested(1).case).regression is None
 
+    def test_the_newest_of_several_requests_counts(self):
+        lines = CaseLines().opened().attempt(1, docker_baseline(), Outcome.READY)
+        lines.requested(1, "once").requested(1, "unstable").requested(1, "stable")
+        facts = facts_of(lines.case)
+        assert (facts.regression, facts.evidence["regression"]) == ("stable", lines.seq)
+
     def test_the_usual_action_fills_a_finding_that_names_none(self):
         base = process_baseline()
         lines = CaseLines().opened().attempt(1, base, found=finding("disk_full", "weight_loading"))
@@ -874,6 +939,17 @@ class TestFactsOfACase:
         assert getattr(facts, fact) == expected
         assert facts.evidence.get(fact) == (None if expected is None else 2)
 
+    @pytest.mark.parametrize(
+        ("words", "expected"),
+        [
+            (("yes", "y", "true", "是", "可以", "能"), True),
+            (("no", "n", "false", "none", "否", "不", "不能", "不可以"), False),
+        ],
+    )
+    def test_yes_and_no_are_understood_in_two_languages(self, words, expected):
+        for word in words:
+            assert facts_of(CaseLines().opened().answer("jobs-affected", word).case).jobs_affected is expected, word
+
     def test_phases_play_no_part(self):
         base = docker_baseline()
         lines = CaseLines().opened().attempt(1, base)
@@ -888,7 +964,7 @@ class TestFactsFile:
     @pytest.mark.parametrize(
         ("data", "message"),
         [
-            pytest.param(b"a: [", "f.yaml: not YAML", id="not YAML"),
+            pytest.param(b"a: [", "f.yaml: not YAML: did not find expected node content", id="not YAML"),
             pytest.param(b"\xff", "f.yaml: not YAML", id="not text"),
             pytest.param(b"- 1", "f.yaml: expected a mapping that begins with schema: baseline-facts/1", id="a list"),
             pytest.param(b"schema: 1", "expected a mapping that begins with schema", id="other schema"),
@@ -898,9 +974,24 @@ class TestFactsFile:
                 "f.yaml: score: Input should be 0, 1 or 2, found 3",
                 id="bad value",
             ),
+            pytest.param(
+                b"schema: baseline-facts/1\nevidence: {stage: x}",
+                "f.yaml: evidence.stage: Input should be a valid integer",
+                id="place inside a fact",
+            ),
         ],
     )
     def test_a_bad_file_says_what_was_expected(self, data, message):
         with pytest.raises(InvalidDefinition) as caught:
             parse_facts(data, file="f.yaml")
         assert message in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("name", "least"),
+        [("attempts", 0), ("unstable_scores", 0), ("boundary_age_days", 0), ("boundary_limit_days", 1)],
+    )
+    def test_a_number_has_a_least_value(self, name, least):
+        stated = parse_facts(f"schema: baseline-facts/1\n{name}: {least}".encode(), file="f.yaml")
+        assert getattr(stated, name) == least
+        with pytest.raises(InvalidDefinition, match=rf"f.yaml: {name}: Input should be greater than"):
+            parse_facts(f"schema: baseline-facts/1\n{name}: {least - 1}".encode(), file="f.yaml")

@@ -65,9 +65,16 @@ def test_a_cpu_machine_with_a_process_engine_closes_all_ten():
     lines = cpu_scene().frozen(base).attempt(1, base, Outcome.READY).attempt(2, base, Outcome.READY).score(1, 2, 2)
     gate = evaluate(lines.case, GENERIC)
     assert gate.open == ()
+    read = cpu_scene().case.fingerprints[-1].seq
+    assert [found.evidence for found in gate.items[:4]] == [read] * 4
     assert gate.items[0].value == "driver.loaded absent"
     assert gate.items[1].value == "interpreter /venv/bin/python with its packages"
     assert gate.items[2].value == "the engine is built without CUDA: no GPU is expected"
+
+
+def test_a_person_may_answer_what_was_read_on_a_node_and_nothing_that_the_record_proves():
+    items = {found.no: found.item for found in evaluate(CaseLines().opened().case, K3).items if found.item is not None}
+    assert items == {1: "host-driver", 2: "image-identity", 3: "gpu-visibility", 4: "runtime-versions"}
 
 
 class TestDriver:
@@ -263,8 +270,7 @@ class TestOneVariable:
         lines = closed_gate().frozen(TWICE)
         found = item(lines, 7)
         assert (found.closed, found.evidence) == (False, lines.seq)
-        assert "--max-model-len" in found.value
-        assert "--max-num-seqs" in found.value
+        assert found.value == "argument --max-model-len, argument --max-num-seqs"
         assert "Keep one of them" in found.how
 
     def test_two_steps_away_from_the_stable_baseline_are_two_changes(self):
@@ -291,7 +297,9 @@ class TestOneVariable:
         found = item(lines, 7)
         assert (found.closed, found.evidence) == (False, lines.seq)
         assert found.value == "driver.loaded: 580.65 → 580.95"
-        assert "a repeat" in found.how
+        assert found.how.startswith(
+            "This was to be a repeat, and more moved: driver.loaded: 580.65 → 580.95. Put it back"
+        )
 
     def test_the_first_attempt_of_a_baseline_may_name_its_change(self):
         lines = CaseLines().opened().frozen(BASE).attempt(1, BASE, changed=["--max-model-len"])
@@ -301,14 +309,18 @@ class TestOneVariable:
         lines = CaseLines().opened().frozen(BASE).attempt(1, BASE, changed=["--max-model-len", "driver.loaded"])
         found = item(lines, 7)
         assert (found.closed, found.evidence, found.value) == (False, lines.seq, "--max-model-len; driver.loaded")
-        assert "one change" in found.how
+        assert found.how.startswith("This was to be one change, and more moved: --max-model-len; driver.loaded. Put it")
 
     def test_a_baseline_that_cannot_be_read(self):
         lines = CaseLines().opened().frozen(BASE)
         lines.add(e.BaselineFrozen(digest="x" * 64, baseline={"engine": "magic", "argv": ["a"]}))
         found = item(lines, 7)
         assert (found.closed, found.evidence) == (False, lines.seq)
-        assert "cannot be read" in found.how
+        assert found.how == "A baseline of this case cannot be read; freeze it again."
+
+    def test_a_baseline_frozen_again_before_it_is_stable_differs_in_nothing(self):
+        found = item(CaseLines().opened().frozen(BASE).frozen(BASE), 7)
+        assert (found.closed, found.evidence, found.value) == (True, 3, "no variable differs")
 
 
 class TestResult:

@@ -75,8 +75,10 @@ def test_score_of_two_attempts(earlier: Observed, later: Observed, expected: int
 
 
 def test_attempts_of_two_baselines_are_refused_with_both_names() -> None:
-    with pytest.raises(BaselineMismatch, match="expected attempts of one baseline, found b1 and b2"):
-        score(failed(), Observed("b2", Outcome.FAILED, finding()))
+    one, other = (Observed(letter * 64, Outcome.FAILED, finding()) for letter in "ab")
+    with pytest.raises(BaselineMismatch) as caught:
+        score(one, other)
+    assert str(caught.value) == f"expected attempts of one baseline, found {'a' * 12} and {'b' * 12}"
 
 
 def test_a_zero_that_moved_with_the_load_says_so() -> None:
@@ -84,10 +86,19 @@ def test_a_zero_that_moved_with_the_load_says_so() -> None:
         failed(stage=Stage.ENGINE_INIT, tenants=("container x",)),
         failed(stage=Stage.ENGINE_INIT, moved=True),
     ):
-        assert score(failed(), later).why.endswith("; it moved with the load on the node")
+        assert score(failed(), later).why == (
+            "the attempts failed in different stages: weight_loading, then engine_init"
+            "; one cause all the same: weight_files_bad; it moved with the load on the node"
+        )
         assert score(later, failed()).why.endswith("; it moved with the load on the node")
     assert "moved with" not in score(failed(), failed(stage=Stage.ENGINE_INIT)).why
     assert "moved with" not in score(failed(), failed(tenants=("container x",))).why
+
+
+def test_logs_from_elsewhere_say_nothing_about_the_load_on_a_node() -> None:
+    earlier = Observed("b1", Outcome.FAILED, finding())
+    later = Observed("b1", Outcome.FAILED, finding(stage=Stage.ENGINE_INIT))
+    assert "moved with" not in score(earlier, later).why
 
 
 def test_one_cause_in_two_places_is_named_and_the_score_stays() -> None:
@@ -108,8 +119,27 @@ def test_the_reason_names_what_differs() -> None:
     assert "another" in score(failed(), failed(warnings=("a warning", "another"))).why
 
 
+def test_a_long_warning_is_cut() -> None:
+    why = score(failed(warnings=()), failed(warnings=("w" * 200,))).why
+    assert why.endswith(f"before the failure: {'w' * 120}")
+
+
+def test_the_same_warnings_in_another_order_name_none() -> None:
+    result = score(failed(warnings=("one", "two")), failed(warnings=("two", "one")))
+    assert (result.score, result.why) == (1, "same stage, class and stack, other warnings before the failure")
+
+
+def test_two_failures_without_an_error_in_the_log_are_not_ready_twice() -> None:
+    silent = failed(error_class=ErrorClass.NONE)
+    assert score(silent, silent).row == "same"
+
+
 def test_the_table_is_in_the_order_it_is_asked() -> None:
     assert [row.id for row in ROWS] == [
         "baseline", "not-observed", "other-outcome", "other-stage", "both-ready", "other-class",
         "same-unknown", "other-unknown", "other-stack", "other-warnings", "same",
     ]  # fmt: skip
+
+
+def test_no_score_is_given_where_nothing_can_be_compared() -> None:
+    assert {row.id for row in ROWS if row.score is None} == {"baseline", "not-observed"}
