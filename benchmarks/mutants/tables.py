@@ -11,6 +11,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 _ROWS = {"Rule", "_route", "GateRow", "Row"}
@@ -161,7 +162,7 @@ def _fewer(node: ast.expr, parts: list[ast.expr], place: _Place) -> Iterator[_Ch
 
 
 def _swapped(node: ast.expr, parts: list[ast.expr], place: _Place) -> Iterator[_Change]:
-    for at, (one, two) in enumerate(zip(parts, parts[1:], strict=False)):
+    for at, (one, two) in enumerate(pairwise(parts)):
         elements = [*parts[:at], two, one, *parts[at + 2 :]]
         yield place, f"{_short(two)} before {_short(one)}", node, _changed(node, elts=elements)
 

@@ -80,9 +80,9 @@ def _gpus(case: Case, _playbook: Playbook) -> Judged:
     host = _count(case, "host", ("nvml.count", "proc.gpu_count", "pci.gpu_count"))
     inside = _count(case, "container", ("torch.device_count", "cuda.count", "nvml.count"))
     named = len(case.baselines[-1].payload.baseline.get("gpus") or ()) if case.baselines else 0
-    if inside is None or (host is None and not named):
+    expected = named or (int(host.value or 0) if host is not None else None)
+    if inside is None or expected is None:
         return _OPEN
-    expected = named or int((host.value if host is not None else 0) or 0)
     counted = int(inside.value or 0)
     if counted == expected and counted > 0:
         return Judged(closed=True, evidence=inside.seq, value=f"{counted} GPUs, as recorded")
@@ -114,7 +114,8 @@ def _minimal(case: Case, playbook: Playbook) -> Judged:
     if not case.baselines:
         return _OPEN
     newest = case.baselines[-1]
-    added_back = {str((n.payload.change or {}).get("variable", "")).removeprefix("argument ") for n in case.baselines}
+    changes = [n.payload.change for n in case.baselines if n.payload.change is not None]
+    added_back = {str(change.get("variable")).removeprefix("argument ") for change in changes}
     options = {str(part) for part in newest.payload.baseline.get("argv") or ()}
     left = [option for option in playbook.excluded_options if option in options and option not in added_back]
     if left:
@@ -215,14 +216,17 @@ def _logs(case: Case, _playbook: Playbook) -> Judged:
 def _sample(case: Case, playbook: Playbook) -> Judged:
     if case.baselines and (sample := case.baselines[-1].payload.baseline.get("sample")):
         newest = case.baselines[-1]
-        try:
-            capped = type(json.loads(sample.get("body", "")).get("max_tokens")) is int
-        except (ValueError, AttributeError):
-            capped = False
-        if not capped:
+        if not _capped(sample):
             return Judged(closed=False, evidence=newest.seq, how="Give the fixed request a whole number max_tokens.")
         return Judged(closed=True, evidence=newest.seq, value="of the baseline")
     return Judged(closed=True, evidence=case.opened.seq, value=f"of the playbook {playbook.id} {playbook.version}")
+
+
+def _capped(sample: dict[str, str]) -> bool:
+    try:
+        return type(json.loads(sample["body"]).get("max_tokens")) is int
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return False
 
 
 _FINGERPRINT = "Run the fingerprint with the container, image or interpreter."

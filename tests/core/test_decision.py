@@ -6,10 +6,11 @@ import itertools
 from importlib import resources
 
 import pytest
-import yaml
 from pydantic import ValidationError
 
+from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
+from playbooks.guiding import decision_words as w
 from playbooks.guiding.decision import DecisionFacts, decide, facts_of, parse_facts, with_usual
 from playbooks.guiding.decision_facts import ANSWER_ITEMS
 from playbooks.guiding.decision_rules import RULES
@@ -353,6 +354,92 @@ SCENARIOS = [
     row("D-99", "hold", {}, id="nothing known"),
     row("D-99", "hold", GOOD, id="boundary alone is no attempt"),
     row("D-99", "hold", {"driver_verdict": "unknown"}, id="unknown driver, no attempt"),
+    # what no rule may take for something else
+    row("D-32", "hold", DEVICE | GOOD | {"driver_needed": False}, id="no driver needed, none contradicts"),
+    row("D-52", "hold", READY | BLOCKED | {"driver_needed": False}, id="no driver needed, none is too old"),
+    row(
+        "D-54",
+        "hold",
+        GOOD | {"outcome": "not_observed", "error_class": "driver_below_boundary"},
+        id="what was not observed contradicts nothing",
+    ),
+    row(
+        "D-31",
+        "isolate",
+        GOOD | {"outcome": "failed", "score": 2, "official_image": True},
+        id="a class that nobody stated is not known",
+    ),
+    # two rules apply: the one asked first decides
+    row("D-02", "hold", DEVICE | GOOD | {"official_image_for_driver": True}, id="contradiction before the image"),
+    row(
+        "D-03",
+        "replace_image",
+        BLOCKED | {"node_drain": False, "official_image_for_driver": True},
+        id="image before isolation",
+    ),
+    row(
+        "D-04",
+        "isolate",
+        BLOCKED | {"node_drain": False, "maintenance_window": "scheduled", "recovery_goal": "now"},
+        id="a window without a drain is no window to bridge to",
+    ),
+    row(
+        "D-06",
+        "upgrade_driver",
+        BLOCKED | UPGRADE | {"jobs_affected": True, "isolated_environment": False, "fork_team": True},
+        id="upgrade before a rebuild",
+    ),
+    row(
+        "D-10",
+        "isolate",
+        GOOD | {"hardware_below": "4 of 8", "engine_below": "0.26"},
+        id="hardware before the engine's version",
+    ),
+    row(
+        "D-11",
+        "stop_route",
+        GOOD | {"hardware_below": "4 of 8", "engine_below": "0.26", "isolated_environment": False},
+        id="no newer engine helps hardware that is too small",
+    ),
+    row(
+        "D-12",
+        "replace_image",
+        GOOD | fails(engine_below="0.26", stable_ready_before=True, change_rollback=False),
+        id="an engine below the minimum before what a change broke",
+    ),
+    row("D-14", "roll_back", fails("oom_weight_load", "fix_capacity", stable_ready_before=True), id="roll back first"),
+    row("D-15", "hold", fails("oom_runtime", "fix_capacity", "serving"), id="driver before run-time memory"),
+    row("D-16", "hold", GOOD | fails("oom_runtime", "fix_config", "serving"), id="fixed request before configuration"),
+    row(
+        "D-29",
+        "isolate",
+        GOOD | fails("unknown", "isolate", official_image=True),
+        id="what the log points to before the class that is not known",
+    ),
+    row(
+        "D-40",
+        "isolate",
+        fails(score=0, unstable_scores=2, official_image=True, change_rollback=False),
+        id="nothing repeats before no way back",
+    ),
+    row(
+        "D-41",
+        "hold",
+        fails(score=0, unstable_scores=2, change_rollback=False, jobs_affected=True),
+        id="the official image before isolation",
+    ),
+    row(
+        "D-42",
+        "isolate",
+        fails(score=0, unstable_scores=1, change_rollback=False, jobs_affected=True),
+        id="no way back before running jobs",
+    ),
+    row(
+        "D-43",
+        "isolate",
+        GOOD | fails(score=0, unstable_scores=1, jobs_affected=True, other_jobs_disturb=True),
+        id="harm to others before disturbance by others",
+    ),
 ]
 
 
@@ -377,8 +464,8 @@ def test_rule_ids_are_unique_and_in_order():
 @pytest.fixture(scope="module")
 def classes():
     """The error classes as defined: id to its entry."""
-    text = (resources.files("playbooks") / "definitions" / "error-classes.yaml").read_text()
-    return {ErrorClass(entry["id"]): entry for entry in yaml.safe_load(text)["classes"]}
+    data = (resources.files("playbooks") / "definitions" / "error-classes.yaml").read_bytes()
+    return {ErrorClass(entry["id"]): entry for entry in safe_yaml.load(data)["classes"]}
 
 
 @pytest.fixture(scope="module")
@@ -488,6 +575,12 @@ def test_hold_lists_exactly_what_is_missing_cheapest_first(facts, items):
     assert decision.missing_items == items
 
 
+def test_what_is_missing_says_how_to_get_it():
+    asked = decide(DecisionFacts(**BLOCKED)).missing
+    assert asked[0] == "Ask whether the node may be drained."
+    assert all(text.startswith("Ask ") for text in asked)
+
+
 def test_missing_items_are_items_of_the_playbooks():
     from playbooks.catalog import load_playbook, playbook_names
 
@@ -518,21 +611,41 @@ def test_reasons_carry_values_and_evidence():
         pytest.param(DEVICE, "the failure itself says so, twice: device_recognition, driver_below_boundary", id="log"),
         pytest.param(fails(), "the first failure repeats, score 2: weight_loading, model_path_not_found", id="failure"),
         pytest.param(fails(), "its class points to fix_files: model_path_not_found", id="route"),
+        pytest.param(
+            fails(score=None), "the newest attempt failed: weight_loading, model_path_not_found", id="one failure"
+        ),
         pytest.param(fails(score=0), "the last two attempts differ: score 0", id="score"),
         pytest.param(fails(score=0, unstable_scores=2), "2 scores below 2 in a row", id="rounds"),
         pytest.param(
             GOOD | fails(score=0, other_jobs_disturb=True), "moves the rounds: other jobs disturb the rounds", id="jobs"
         ),
-        pytest.param(fails(score=1, one_cause=True), "differ and are of one cause", id="one cause"),
-        pytest.param(BLOCKED | {"node_drain": False, "boundary_age_days": 102}, "102 days old, more than 30", id="age"),
         pytest.param({"outcome": "failed", "score": 2}, "stage unknown, class unknown", id="unknown"),
+    ],
+)
+def test_reasons_say_why(facts, words):
+    assert any(words in reason for reason in decide(DecisionFacts(**facts)).reasons)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        pytest.param(
+            fails(score=1, one_cause=True),
+            "the root lines of the two attempts differ and are of one cause; the score stays",
+            id="one cause",
+        ),
+        pytest.param(
+            BLOCKED | {"node_drain": False, "boundary_age_days": 102},
+            "the boundary data is 102 days old, more than 30: check it again before this is carried out",
+            id="age",
+        ),
         pytest.param(
             {"outcome": "failed", "score": 2, "points_to": "fix_files"}, "its class points to fix_files", id="no class"
         ),
     ],
 )
-def test_reasons_say_why(facts, words):
-    assert any(words in reason for reason in decide(DecisionFacts(**facts)).reasons)
+def test_the_last_reason_is(facts, reason):
+    assert decide(DecisionFacts(**facts)).reasons[-1] == reason
 
 
 def test_everything_that_stands_against_a_change_is_named():
@@ -667,6 +780,54 @@ CHANGE_FACTS = {
             id="run-time memory",
         ),
         pytest.param(READY | {"regression": "stable"}, {"outcome", "score", "regression"}, id="stable request"),
+        pytest.param(READY | {"regression": "failed"}, {"outcome", "score", "regression"}, id="failing request"),
+        pytest.param(READY | {"score": None}, {"outcome"}, id="ready once"),
+        pytest.param({"outcome": "not_observed"}, {"outcome"}, id="not observed"),
+        pytest.param(
+            BLOCKED | {"official_image_for_driver": True},
+            {"driver_verdict", "driver_grounds", "stage", "score", "official_image_for_driver"},
+            id="image for the driver",
+        ),
+        pytest.param(
+            BLOCKED | {"node_drain": False, "isolated_environment": False, "fork_team": True},
+            CHANGE_FACTS | {"driver_verdict", "driver_grounds", "stage", "score", "isolated_environment", "fork_team"},
+            id="rebuild",
+        ),
+        pytest.param(
+            BLOCKED | {"node_drain": False, "isolated_environment": False, "fork_team": False},
+            CHANGE_FACTS | {"driver_verdict", "driver_grounds", "stage", "score", "isolated_environment", "fork_team"},
+            id="stop",
+        ),
+        pytest.param(
+            GOOD | {"hardware_below": "4 of 8", "isolated_environment": False},
+            {"outcome", "hardware_below", "isolated_environment"},
+            id="hardware",
+        ),
+        pytest.param(GOOD | {"engine_below": "0.26"}, {"outcome", "engine_below"}, id="engine"),
+        pytest.param(
+            fails(stable_ready_before=True, change_rollback=False), {"outcome", "stage", "change_rollback"}, id="broken"
+        ),
+        pytest.param(
+            fails("engine_process_killed", "isolate"),
+            {"stage", "error_class", "score", "points_to", "driver_verdict"},
+            id="boundary not checked",
+        ),
+        pytest.param(
+            GOOD | fails("unknown", None, official_image=True),
+            {"stage", "error_class", "score", "official_image", "driver_verdict", "driver_needed"},
+            id="unexplained on the official image",
+        ),
+        pytest.param(fails(score=0, unstable_scores=2), {"score", "official_image"}, id="nothing repeats"),
+        pytest.param(
+            fails(score=0, unstable_scores=2, official_image=True), {"score", "official_image"}, id="officially nothing"
+        ),
+        pytest.param(
+            fails(score=None, change_rollback=False), {"outcome", "stage", "score", "change_rollback"}, id="no way back"
+        ),
+        pytest.param(
+            fails(score=None, jobs_affected=True), {"outcome", "stage", "score", "jobs_affected"}, id="running jobs"
+        ),
+        pytest.param(fails(score=1), {"score"}, id="differs once"),
         pytest.param({}, set(), id="nothing"),
     ],
 )
@@ -675,6 +836,45 @@ def test_a_decision_stands_on_the_entries_of_the_facts_it_looked_at(facts, cited
     decision = decide(DecisionFacts(**facts, evidence=numbers))
     assert set(decision.evidence) == {numbers[name] for name in cited}
     assert decision.evidence == tuple(sorted(decision.evidence))
+
+
+def test_every_reason_of_an_isolation_cites_its_own_entries():
+    numbers = {"stage": 1, "error_class": 2, "score": 3, "official_image": 4, "driver_verdict": 5, "driver_needed": 6}
+    unexplained = fails("unknown", None, "engine_init", official_image=True)
+    assert decide(DecisionFacts(**GOOD, **unexplained, evidence=numbers)).reasons == (
+        "the first failure repeats, score 2: engine_init, unknown (#1, #2, #3)",
+        "its class is not known (#2)",
+        "on the official image (#4)",
+        "the driver boundary is checked and met, or none applies (#5, #6)",
+    )
+
+
+def test_every_reason_of_a_route_that_ends_cites_its_own_entries():
+    closed = {"node_drain": False, "isolated_environment": False, "fork_team": False}
+    numbers = {"driver_verdict": 1, "node_drain": 2, "isolated_environment": 3, "fork_team": 4}
+    assert decide(DecisionFacts(**BLOCKED, **closed, evidence=numbers)).reasons == (
+        "driver and image do not fit: blocked; driver 575.57.08 is below 580 (#1)",
+        "this cluster cannot change now: the node may not be drained (#2)",
+        "no exclusive environment is available (#3)",
+        "no team would maintain a rebuild (#4)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (w.ISOLATED_POSSIBLE, w.ISOLATED_IMPOSSIBLE),
+        (w.OFFICIAL, w.NOT_OFFICIAL),
+        (w.BOUNDARY_CHECKED, w.BOUNDARY_NOT_CHECKED),
+        (w.READY, w.NOT_READY),
+        (w.READY_TWICE, w.NOT_STABLE),
+    ],
+    ids=lambda condition: condition.text,
+)
+def test_of_two_opposites_exactly_one_holds(one, other):
+    for param in SCENARIOS:
+        facts = DecisionFacts(**param.values[0])
+        assert one.holds(facts) is not other.holds(facts)
 
 
 def test_conditions_look_at_facts_that_exist():
@@ -931,6 +1131,16 @@ class TestFactsOfACase:
             ("cluster-owner", " Platform ", "cluster_owner", "Platform"),
             ("jobs-affected", "no", "jobs_affected", False),
             ("fork-team", "none", "fork_team", False),
+            ("maintenance-window", "now", "maintenance_window", "now"),
+            ("maintenance-window", "none", "maintenance_window", "none"),
+            ("recovery-goal", "now", "recovery_goal", "now"),
+            ("change-rollback", "yes", "change_rollback", True),
+            ("model-stays", "no", "model_stays", False),
+            ("other-jobs-disturb", "yes", "other_jobs_disturb", True),
+            ("versions-frozen", "no", "versions_frozen", False),
+            ("isolated-environment", "no", "isolated_environment", False),
+            ("official-image", "yes", "official_image", True),
+            ("boundary-rechecked", "yes", "boundary_rechecked", True),
         ],
     )
     def test_an_answer_becomes_a_fact_or_stays_unknown(self, item, value, fact, expected):

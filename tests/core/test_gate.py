@@ -150,7 +150,13 @@ class TestGpus:
         found = item(lines, 3)
         assert (found.closed, found.evidence) == (False, 3)
         assert found.value == "expected 8 GPUs, the container sees 0"
-        assert "no memory analysis" in found.how
+        assert found.how == (
+            "Look at GPU visibility, container runtime and device permissions first; no memory analysis before that."
+        )
+
+    def test_one_gpu_on_both_sides_is_enough(self):
+        found = item(CaseLines().opened().fingerprint({"nvml.count": ok(1)}, {"torch.device_count": ok(1)}), 3)
+        assert (found.closed, found.value) == (True, "1 GPUs, as recorded")
 
     def test_none_on_both_sides_is_no_equality(self):
         lines = CaseLines().opened().fingerprint({"nvml.count": ok(0)}, {"torch.device_count": ok(0)})
@@ -239,7 +245,7 @@ class TestCommand:
 
     def test_a_minimal_command_closes(self):
         found = item(CaseLines().opened().frozen(BASE), 6)
-        assert (found.closed, found.evidence) == (True, 2)
+        assert (found.closed, found.evidence, found.value) == (True, 2, "nothing of it in the command")
 
     def test_what_was_added_back_may_stay(self):
         cached = docker_baseline(("serve", "/models/k3", "--enable-prefix-caching"))
@@ -366,7 +372,12 @@ class TestSample:
         base = BASE.model_copy(update={"sample": FixedSample(body=body)})
         found = item(CaseLines().opened().frozen(base), 10)
         assert (found.closed, found.evidence) == (False, 2)
-        assert "max_tokens" in found.how
+        assert found.how == "Give the fixed request a whole number max_tokens."
+
+    @pytest.mark.parametrize("sample", [{"path": "/v1/completions"}, {"body": 16}, "16"])
+    def test_a_sample_that_cannot_be_read_is_open(self, sample):
+        lines = CaseLines().opened().add(e.BaselineFrozen(digest="x" * 64, baseline={"argv": ["a"], "sample": sample}))
+        assert not item(lines, 10).closed
 
     def test_a_baseline_without_one_falls_back_to_the_playbook(self):
         lines = CaseLines().opened().frozen(BASE.model_copy(update={"sample": None}))
