@@ -22,6 +22,7 @@ _WHEN, _WORDS = 1, (5, 6)
 _MAY_BE_LEFT_OUT = {"Rule": 7, "Condition": 3, "GateRow": 4}
 """The last argument of each."""
 _TERMS = {"CARRY_OUT", "COSTS", "NEVER"}
+_SAYS = {"always": "True", "never": "False"}
 _OTHER: dict[type[ast.AST], type[ast.AST]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.And: ast.Or, ast.Or: ast.And,
@@ -95,8 +96,7 @@ def _expression(node: ast.expr, place: _Place) -> Iterator[_Change]:
             yield from _call(node, place)
             return
         case ast.Lambda(body=body):
-            yield place, "yes always", body, "True"
-            yield place, "yes never", body, "False"
+            yield from ((place, f"yes {when}", body, new) for when, new in _SAYS.items() if ast.unparse(body) != new)
         case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.List(elts=parts):
             yield from _fewer(node, parts, place)
             if place.ordered:

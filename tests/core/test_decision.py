@@ -369,6 +369,19 @@ SCENARIOS = [
         GOOD | {"outcome": "failed", "score": 2, "official_image": True},
         id="a class that nobody stated is not known",
     ),
+    row("D-52", "hold", READY | {"stable_ready_before": True}, id="ready after a change is nothing to roll back"),
+    row("D-46", "hold", GOOD | fails("gpu_occupied", "isolate", score=None), id="occupied once may be chance"),
+    row("D-45", "hold", fails(score=0, unstable_scores=1, official_image=True), id="one round that differs is not two"),
+    row(
+        "D-52",
+        "hold",
+        READY | {"unstable_scores": 2, "official_image": True},
+        id="two that agree outweigh the rounds before, on the official image",
+    ),
+    row("D-52", "hold", READY | {"unstable_scores": 2}, id="two that agree outweigh the rounds before"),
+    row(
+        "D-54", "hold", {"outcome": "not_observed", "score": 2}, id="a score of before says nothing of what nobody saw"
+    ),
     # two rules apply: the one asked first decides
     row("D-02", "hold", DEVICE | GOOD | {"official_image_for_driver": True}, id="contradiction before the image"),
     row(
@@ -846,6 +859,23 @@ def test_every_reason_of_an_isolation_cites_its_own_entries():
         "its class is not known (#2)",
         "on the official image (#4)",
         "the driver boundary is checked and met, or none applies (#5, #6)",
+    )
+
+
+def test_every_reason_of_a_broken_baseline_cites_its_own_entries():
+    facts = DecisionFacts(**fails(stable_ready_before=True), evidence={"outcome": 1, "stage": 2})
+    assert decide(facts).reasons == (
+        "the newest attempt failed: weight_loading, model_path_not_found (#1, #2)",
+        "the baseline before was ready twice, and one variable was changed since (#2)",
+    )
+
+
+def test_every_reason_of_rounds_that_never_agree_cites_its_own_entries():
+    facts = fails(score=0, unstable_scores=2, official_image=True)
+    assert decide(DecisionFacts(**facts, evidence={"score": 1, "official_image": 2})).reasons == (
+        "no stable first failure is known (#1)",
+        "no error could be reproduced in two rounds: 2 scores below 2 in a row (#1)",
+        "on the official image (#2)",
     )
 
 
