@@ -101,7 +101,7 @@ def report(found: Iterable[tuple[str, str, bool]], listed: dict[str, str], title
             live.add(name)
         if state == "unlisted":
             print(f"  lives: {name}", flush=True)
-    print(f"{title}, {time.monotonic() - started:.0f} s")
+    print(f"{title}, {time.monotonic() - started:.0f} s", flush=True)
     for file in TARGETS:
         killed, known, unknown = (counted[file, state] for state in ("killed", "listed", "unlisted"))
         if killed + known + unknown:
