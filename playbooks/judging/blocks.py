@@ -17,6 +17,9 @@ _GOES_ON_WITHIN = 500
 _LOOKS_EVERY = 64
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\]]*\]|\([A-Za-z_][\w.]*\))?(?::(?:\s|$)|\s*$)")
 """The last line of a traceback: an exception's name, alone or before a colon."""
+_FRAME = re.compile(r'\s*File "[^"]+", line \d+, in \S')
+"""A line of a stack; without a head before it, the head was cut off the paste."""
+_NAMED = re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Exit)\b")
 
 
 @dataclass(slots=True)
@@ -43,6 +46,8 @@ class Block:
     strays: int = 0
     hidden: bool = False
     """Belongs to a benign line before it."""
+    flat: bool = False
+    """The line before was a frame whose indentation a collector took away: code follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Blocks:
         if TRACEBACK in text:
             return self._begin(key, block, line)
         if block is None:
-            return ORDINARY
+            return self._begin(key, None, line, frame=text) if _FRAME.match(text) else ORDINARY
         if line.logged != block.logged and block.state != "chained" and (line.logged or block.logged):
             if line.logged:
                 del self._open[key]
@@ -104,19 +109,26 @@ class Blocks:
         for key in [key for key in self._open if no - self._last.get(key, no) > _GOES_ON_WITHIN]:
             del self._open[key]
 
-    def _begin(self, key: str, block: Block | None, line: Line) -> Step:
+    def _begin(self, key: str, block: Block | None, line: Line, *, frame: str = "") -> Step:
         if block is not None and block.state == "chained":
             block.state = "frames"
             block.frames = []
             return Step("frame", block)
         block = Block(start=line.no, process=line.process, logged=line.logged, file=line.file)
+        if frame:
+            block.frames.append(frame.strip())
+            block.flat = frame.startswith("File ")
+            self._last[key] = line.no
         self._open[key] = block
         return Step("frame", block)
 
     @staticmethod
     def _in_frames(block: Block, line: Line) -> Step:
         text = line.text
-        if not text.strip() or text.startswith((" ", "\t")) or text.lstrip().startswith(("^", "~", "[Previous line")):
+        flat = text.startswith('File "')
+        code = block.flat and not _NAMED.match(text)
+        block.flat = flat
+        if not text.strip() or flat or code or text.startswith((" ", "\t", "^", "~", "[Previous line")):
             if "File " in text and len(block.frames) < _MOST_FRAMES:
                 block.frames.append(text.strip())
             return Step("frame", block)

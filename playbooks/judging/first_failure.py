@@ -35,9 +35,9 @@ _TAIL: Final = 60
 _READ_WHOLE: Final = 400
 """Lines at the head that are all read closely: they tell the kind of input, the engine and its processes."""
 _ERROR = re.compile(
-    r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: |(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+    r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: |[\w.]{0,120}(?:Error|Exception)(?:\([\w.]+\))?: \S"
 )
-"""An error in words, by no logger; or the last line of a traceback that was left out."""
+"""An error in words, by no logger; an exception whose traceback is not here."""
 _TEARDOWN = frozenset({
     ErrorClass.ENGINE_CODE_BUG,
     ErrorClass.PROCESS_CRASHED_NATIVE,
@@ -197,7 +197,7 @@ class Analyser:
             if ended:
                 block.hidden = found.benign.hides_block or found.benign.teardown
             return
-        if found.signature is None and ended:
+        if ended and (found.signature is None or found.signature.generic):
             found = self._with_stack(line.text, raised, found)
         if ended or found.signature is not None:
             self._add(line, found, block, raised, weak=False)
@@ -208,7 +208,8 @@ class Analyser:
         if not names:
             return found
         told = self._matcher.match(f"{text} [raised in {' '.join(names)}]", self._kind.kind)
-        return told if told.signature is not None else found
+        bare = found.signature is None or found.signature.error_class is ErrorClass.ENGINE_CODE_BUG
+        return told if told.signature is not None and bare else found
 
     def _often_enough(self, signature: Signature | Derived) -> bool:
         count = self._repeats[signature.id] = self._repeats.get(signature.id, 0) + 1

@@ -16,6 +16,10 @@ def killed(material: Material) -> Finding | None:
     inspected = _inspected(material.document)
     if inspected == "small-shm":
         return _small_shm(material)
+    if inspected == "killed" and not material.oom_killed:
+        return _by_state(
+            material, ErrorClass.ENGINE_PROCESS_KILLED, "The container's state tells signal 9 and no memory event."
+        )
     if material.oom_killed or inspected == "oom":
         return _by_state(
             material, ErrorClass.CONTAINER_OOM_KILLED, "The runtime says that the kernel killed it for memory."
@@ -52,6 +56,7 @@ def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
 _SMALL_SHM_BYTES = 1 << 30
 _SHM_SIZE = re.compile(r'"ShmSize": ?(\d{1,18})\b')
 _TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\",\s]+)(\d{1,6})\b|-tp[\",\s]+(\d{1,6})\b")
+_KILLED = re.compile(r'"ExitCode": ?137\b')
 _EXITED_BADLY = re.compile(r'"ExitCode": ?[1-9]')
 
 
@@ -81,7 +86,9 @@ def _inspected(document: tuple[tuple[int, str], ...]) -> str | None:
     size, ranks = _SHM_SIZE.search(whole), _TENSOR_PARALLEL.search(whole)
     several = ranks is not None and int(ranks[1] or ranks[2]) > 1
     small = size is not None and int(size[1]) < _SMALL_SHM_BYTES and '"IpcMode": "private"' in whole
-    return "small-shm" if several and small and _EXITED_BADLY.search(whole) else None
+    if several and small and _EXITED_BADLY.search(whole):
+        return "small-shm"
+    return "killed" if _KILLED.search(whole) else None
 
 
 _SNAPSHOTS = frozenset({
