@@ -38,6 +38,8 @@ _ERROR = re.compile(
     r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: |[\w.]{0,120}(?:Error|Exception)(?:\([\w.]+\))?: \S"
 )
 """An error in words, by no logger; an exception whose traceback is not here."""
+_FILE = re.compile(r'(?:(?:site|dist)-packages/|vllm/(?=vllm/)|(?=vllm/)|(?<=/)(?=[^/]+"))([^"]+)"')
+"""The file of a frame, from its package on."""
 _TEARDOWN = frozenset({
     ErrorClass.ENGINE_CODE_BUG,
     ErrorClass.PROCESS_CRASHED_NATIVE,
@@ -207,7 +209,10 @@ class Analyser:
         names = [frame.rsplit(" in ", 1)[-1] for frame in raised.frames[-4:] if " in " in frame]
         if not names:
             return found
-        told = self._matcher.match(f"{text} [raised in {' '.join(names)}]", self._kind.kind)
+        file = _FILE.search(raised.frames[-1])
+        told = self._matcher.match(
+            f"{text} [raised in {' '.join(names)}] [from {'' if file is None else file[1]}]", self._kind.kind
+        )
         bare = found.signature is None or found.signature.error_class is ErrorClass.ENGINE_CODE_BUG
         return told if told.signature is not None and bare else found
 

@@ -8,7 +8,7 @@ _MOST_DOCUMENT = 1_000_000
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker_run_stderr", re.compile(r"docker: Error response from daemon|^Error response from daemon:|nvidia-container-cli:|Unable to find image")),
     ("kubectl_describe", re.compile(r"kubectl\b.*\b(?:describe|get)\b|^Events:|\bkubelet\s{2,}|^\s+Last State:")),
-    ("dmesg", re.compile(r"NVRM: |\[\s*\d+\.\d{6}\] |oom-kill:|Out of memory: Killed process")),
+    ("dmesg", re.compile(r"NVRM: |amdgpu [\da-f]{4}:|\[\s*\d+\.\d{6}\] |oom-kill:|Out of memory: Killed process")),
     ("docker_inspect_json", re.compile(r'"(?:HostConfig|State)": ?\{|"OOMKilled": ?(?:true|false)|docker inspect')),
     ("http_response", re.compile(r'"object": ?"(?:chat\.completion|text_completion|error)|^HTTP/[\d.]+ \d{3}|^data: \{|"choices": ?\[')),
     ("metrics", re.compile(r"^# (?:HELP|TYPE) |^vllm:\w+(?:\{| )")),
