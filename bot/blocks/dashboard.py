@@ -174,7 +174,7 @@ def _decision(case: Case, _: Translate) -> Mrkdwn:
     proposal = case.proposals[-1] if case.closed is None else seen.approved_proposal(case)
     if proposal is None:
         return _("Decision: none was approved")
-    said = {"headline": cut(proposal.payload.headline, 200), "seq": proposal.seq}
+    said = {"headline": cut(_.told_plain(proposal.payload.headline), 200), "seq": proposal.seq}
     approved = [noted for noted in case.approvals if noted.payload.proposal == proposal.seq]
     if approved:
         return _("Decision: approved _{headline}_ #{seq} by {who}", **said, who=person(approved[-1].actor))
@@ -215,7 +215,7 @@ def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> lis
         case "answer" if step.item in _DROPPED:
             return []
         case "answer":
-            name = _.plain("Answer: {label}", label=_.plain(label)) if label else _.plain("Answer")
+            name = _.plain("Answer: {label}", label=_.told_plain(label)) if label else _.plain("Answer")
             return [button(name, "answer", Ref(incident, step.item or ""), style="primary")]
         case "job" | "request":
             kind = step.job or JobKind.REQUEST

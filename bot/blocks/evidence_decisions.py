@@ -26,13 +26,13 @@ def proposed(payload: e.DecisionProposed, case: Case, _: Translate) -> Reply:
     """Give the proposal with reasons, what would change it, and what it does not conclude."""
     lines = [
         _("Kind: {kind} · rule {rule}", kind=_(DECISIONS[payload.kind]), rule=payload.rule),
-        _("Because: {why}", why=_several(payload.reasons)) if payload.reasons else Mrkdwn(""),
+        _("Because: {why}", why=_several(payload.reasons, _)) if payload.reasons else Mrkdwn(""),
         _("Evidence: {numbers}", numbers=", ".join(f"#{n}" for n in payload.evidence))
         if payload.evidence
         else Mrkdwn(""),
-        _("Missing: {what}", what=_several(payload.missing)) if payload.missing else Mrkdwn(""),
-        _("Would change it: {what}", what=_several(payload.would_change)) if payload.would_change else Mrkdwn(""),
-        _("Not concluded: {what}", what=_several(payload.not_concluded)) if payload.not_concluded else Mrkdwn(""),
+        _("Missing: {what}", what=_several(payload.missing, _)) if payload.missing else Mrkdwn(""),
+        _("Would change it: {what}", what=_several(payload.would_change, _)) if payload.would_change else Mrkdwn(""),
+        _("Not concluded: {what}", what=_several(payload.not_concluded, _)) if payload.not_concluded else Mrkdwn(""),
         esc(payload.note),
     ]
     number = case.head_seq
@@ -53,7 +53,7 @@ def proposed(payload: e.DecisionProposed, case: Case, _: Translate) -> Reply:
         )
     is_hold = payload.kind is DecisionKind.HOLD  # whose headline says so itself, and proposes nothing
     return Reply(
-        esc(payload.headline) if is_hold else _("Proposed: {headline}", headline=payload.headline),
+        _.told(payload.headline) if is_hold else _("Proposed: {headline}", headline=_.told(payload.headline)),
         tuple(lines),
         buttons=buttons,
         shows_head=True,
@@ -104,9 +104,9 @@ def closed(payload: e.IncidentClosed, case: Case, _: Translate) -> Reply:
 def _headline(payload: e.DecisionJudged, case: Case, _: Translate) -> Mrkdwn:
     for noted in case.proposals:
         if noted.seq == payload.proposal:
-            return _("{headline} (#{seq})", headline=noted.payload.headline, seq=payload.proposal)
+            return _("{headline} (#{seq})", headline=_.told(noted.payload.headline), seq=payload.proposal)
     return _("the proposal of #{seq}", seq=payload.proposal)
 
 
-def _several(parts: list[str]) -> Mrkdwn:
-    return joined([esc(cut(part, 400)) for part in parts[:6]], " · ")
+def _several(parts: list[str], _: Translate) -> Mrkdwn:
+    return joined([esc(cut(_.reason(part), 400)) for part in parts[:6]], " · ")

@@ -192,7 +192,7 @@ def score(payload: e.ScoreGiven, _case: Case, _: Translate) -> Reply:
     """Give the score in words and what it opens or stops."""
     pair = {"a": payload.earlier, "b": payload.later}
     if payload.score is None:
-        return Reply(_("No score for attempts {a} and {b}", **pair), (esc(payload.why),))
+        return Reply(_("No score for attempts {a} and {b}", **pair), (esc(_.reason(payload.why)),))
     titles = {
         2: _("Score 2: attempts {a} and {b} end the same way", **pair),
         1: _("Score 1: attempts {a} and {b} fail in the same stage, but not alike", **pair),
@@ -206,7 +206,7 @@ def score(payload: e.ScoreGiven, _case: Case, _: Translate) -> Reply:
         ),
     }
     lines = [
-        esc(payload.why),
+        esc(_.reason(payload.why)),
         _("Two root lines of one cause.") if payload.one_cause else Mrkdwn(""),
         advice[payload.score],
     ]

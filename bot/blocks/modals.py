@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Block, Ref, context, modal, option, sections, select_input, text_input
 from bot.blocks.evidence_launches import change_line
-from bot.blocks.texts import Mrkdwn, Translate, bold, code_block, cut, esc, joined, short
+from bot.blocks.texts import N_, Mrkdwn, Translate, bold, code_block, cut, esc, joined, short
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Noted
 
@@ -114,10 +114,11 @@ def answer(incident: str, item: Item, _: Translate) -> Block:
 
 def _value_input(item: Item, _: Translate) -> Block:
     hint = _.plain("A value with your name goes into the record. “unknown” is an answer too.")
+    before = item.value if item.state != "not_needed" else None
     if item.choices:
-        offered = [option(_.plain(choice), choice) for choice in (*item.choices, "unknown")]
-        return select_input("value", _.plain("Your answer"), offered, initial=item.value, hint=hint)
-    return text_input("value", _.plain("Your answer"), multiline=True, initial=item.value or "", hint=hint)
+        offered = [option(_.told_plain(choice), choice) for choice in (*item.choices, N_("unknown"))]
+        return select_input("value", _.plain("Your answer"), offered, initial=before, hint=hint)
+    return text_input("value", _.plain("Your answer"), multiline=True, initial=before or "", hint=hint)
 
 
 def attempt(
@@ -183,10 +184,10 @@ def review(incident: str, proposal: Noted[e.DecisionProposed], _: Translate) -> 
     """Show the whole proposal and take the decision."""
     said = proposal.payload
     lines = [
-        bold(Mrkdwn(f"#{proposal.seq} · {esc(cut(said.headline, 300))}")),
-        *_list(_("Because"), said.reasons),
-        *_list(_("Would change it"), said.would_change),
-        *_list(_("Not concluded"), said.not_concluded),
+        bold(Mrkdwn(f"#{proposal.seq} · {esc(cut(_.told_plain(said.headline), 300))}")),
+        *_list(_("Because"), said.reasons, _),
+        *_list(_("Would change it"), said.would_change, _),
+        *_list(_("Not concluded"), said.not_concluded, _),
         _("Rule {rule} · evidence {numbers}", rule=said.rule, numbers=", ".join(f"#{n}" for n in said.evidence) or "-"),
     ]
     choices = [option(_.plain("Approve"), "approve"), option(_.plain("Reject"), "reject")]
@@ -265,5 +266,6 @@ def message(title: str, text: Mrkdwn, _: Translate) -> Block:
     )
 
 
-def _list(title: Mrkdwn, parts: Sequence[str]) -> list[Mrkdwn]:
-    return [joined([bold(title), *(Mrkdwn(f"• {esc(cut(part, 400))}") for part in parts[:8])])] if parts else []
+def _list(title: Mrkdwn, parts: Sequence[str], _: Translate) -> list[Mrkdwn]:
+    shown = [Mrkdwn(f"• {esc(cut(_.reason(part), 400))}") for part in parts[:8]]
+    return [joined([bold(title), *shown])] if parts else []

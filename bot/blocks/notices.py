@@ -56,7 +56,7 @@ def question(incident: str, step: NextStep, item: Item | None, _: Translate) -> 
     label = item.label if item is not None else ""
     title = _("Next: {step}", step=step_text(step, label, _))
     lines = [
-        _("Why: {why}", why=_.told(step.why)) if step.why else Mrkdwn(""),
+        _("Why: {why}", why=_.reason(step.why)) if step.why else Mrkdwn(""),
         _("How: {how}", how=_.told(step.how)) if step.how else Mrkdwn(""),
     ]
     return notice(title, *lines, buttons=step_buttons(incident, step, label, _))

@@ -182,7 +182,7 @@ def step(view: Dashboard, _: Translate) -> Message:
     title = text if view.case.closed is not None else _("Next: {step}", step=text)
     lines = [
         bold(title),
-        _("Why: {why}", why=_.told(view.step.why)) if view.step.why else Mrkdwn(""),
+        _("Why: {why}", why=_.reason(view.step.why)) if view.step.why else Mrkdwn(""),
         _("How: {how}", how=_.told(view.step.how)) if view.step.how else Mrkdwn(""),
     ]
     return fit(Message(title, (*sections(lines), *actions(next_buttons(view, _)))))
@@ -214,4 +214,4 @@ def score(view: Dashboard, _: Translate) -> Message:
         b=last.payload.later,
         seq=last.seq,
     )
-    return fit(Message(title, tuple(sections([bold(title), esc(last.payload.why)]))))
+    return fit(Message(title, tuple(sections([bold(title), esc(_.reason(last.payload.why))]))))

@@ -14,6 +14,8 @@ from io import BytesIO
 
 from babel.messages.pofile import read_po
 
+from bot.blocks.sentences import parts_of_reason, taken_apart
+
 LANGUAGES = ("en", "zh-Hans", "zh-Hant")
 _BACKTICKS = re.compile(r"`+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
@@ -97,7 +99,34 @@ class Translate:
 
     def told(self, source: str) -> Mrkdwn:
         """Return a text that the core made, which may hold a person's or a log's words: looked up, then escaped."""
-        return esc(self._texts.get(source, source))
+        return esc(self.told_plain(source))
+
+    def told_plain(self, source: str) -> str:
+        """Return the same unescaped, for plain_text elements and for what is cut before it is shown."""
+        text = self._texts.get(source)
+        if text is not None:
+            return text
+        template, values = taken_apart(source) or ("", {})
+        if template not in self._texts:
+            return source
+        return self._texts[template].format(**{name: self.told_plain(value) for name, value in values.items()})
+
+    def reason(self, source: str) -> str:
+        """Return what the judgement gave as its reason, unescaped: its clauses are looked up one by one."""
+        if (whole := self.told_plain(source)) != source:
+            return whole
+        return "; ".join(self._clause(part) for part in source.split("; "))
+
+    def _clause(self, source: str) -> str:
+        if (whole := self.told_plain(source)) != source:
+            return whole
+        text, more, cited = parts_of_reason(source)
+        said, added = self.told_plain(text), self.told_plain(more)
+        if added == more:
+            added = ", ".join(self.told_plain(part) for part in more.split(", "))
+        if (said, added) == (text, more):
+            return source
+        return (self.plain("{reason}: {more}", reason=said, more=added) if more else said) + cited
 
     def plain(self, source: str, /, **values: object) -> str:
         """Return the text for plain_text elements (buttons, titles), where Slack reads no markup."""

@@ -63,7 +63,7 @@ def judge_decision(services: Services, asker: Asker, incident_id: str, judgement
         advance_phase(tx, services, incident_id, now=now)
         ask_next(tx, services, incident_id, now=now)
     said = _("Approved as #{seq}.", seq=entry.seq) if judgement.approve else _("Rejected as #{seq}.", seq=entry.seq)
-    return notice(said, esc(proposal.payload.headline))
+    return notice(said, _.told(proposal.payload.headline))
 
 
 def _standing(case: Case, seq: int, _: Translate) -> Noted[DecisionProposed]:

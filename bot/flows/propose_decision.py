@@ -39,7 +39,7 @@ def propose_decision(services: Services, asker: Asker, incident_id: str, *, rema
             return notice(_("Nothing new since proposal #{seq}: it would say the same.", seq=standing.seq))
         entry = tx.append(incident_id, payload, actor=asker.actor, at=now)
         ask_next(tx, services, incident_id, now=now)
-    return notice(_("Proposed as #{seq}: {headline}", seq=entry.seq, headline=payload.headline))
+    return notice(_("Proposed as #{seq}: {headline}", seq=entry.seq, headline=_.told(payload.headline)))
 
 
 def usual_actions(services: Services) -> dict[ErrorClass, DecisionKind]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.blocks.texts import N_
 from bot.flows.take_log import lines_of
 from playbooks.errors import BaselineMismatch
 from playbooks.evidence.entries import AttemptRecorded, ScoreGiven
@@ -34,11 +35,12 @@ def score_against_previous(tx: Writing, services: Services, incident_id: str, *,
 def _given(services: Services, earlier: AttemptRecorded, later: AttemptRecorded) -> ScoreGiven:
     pair = {"earlier": earlier.attempt, "later": later.attempt}
     if later.changed:
-        why = f"something moved between the attempts, so they do not compare: {'; '.join(later.changed)}"
+        said = N_("something moved between the attempts, so they do not compare")
+        why = f"{said}: {'; '.join(later.changed)}"
         return ScoreGiven(**pair, score=None, row="drift", why=why)
     before = _under_one_catalogue(services, earlier, Finding.model_validate(later.finding).catalogue)
     if before is None:
-        why = "the signatures changed in between, and the earlier log is not here to be judged again"
+        why = N_("the signatures changed in between, and the earlier log is not here to be judged again")
         return ScoreGiven(**pair, score=None, row="catalogue", why=why)
     try:
         result = score(_observed(earlier, before), _observed(later, Finding.model_validate(later.finding)))
@@ -53,11 +55,8 @@ def _doubt(earlier: AttemptRecorded, later: AttemptRecorded) -> str:
     if later.origin != "recorded":
         return ""
     moved = moved_arguments(Finding.model_validate(earlier.finding), Finding.model_validate(later.finding))
-    return (
-        f"; but the logs tell other arguments, so this may not be one baseline: {'; '.join(moved)[:300]}"
-        if moved
-        else ""
-    )
+    said = N_("but the logs tell other arguments, so this may not be one baseline")
+    return f"; {said}: {'; '.join(moved)[:300]}" if moved else ""
 
 
 def _under_one_catalogue(services: Services, attempt: AttemptRecorded, catalogue: str) -> Finding | None:

@@ -11,6 +11,7 @@ from babel.messages.pofile import read_po
 
 from bot.blocks.evidence import evidence
 from bot.blocks.limits import violations
+from bot.blocks.sentences import TEMPLATES, WORDS
 from bot.blocks.texts import LANGUAGES, translator
 from bot.errors import Refused
 from bot.flows.open_incident import Opening, open_incident
@@ -20,6 +21,7 @@ from playbooks.vocabulary import Outcome
 from tests.support.bot_services import make_bot
 from tests.support.cases import docker_baseline, frozen_scene
 from tests.support.conversation import recorded
+from tests.support.core_texts import decision_texts, playbook_texts, sentences
 from tests.support.people import responder, viewer
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +37,8 @@ def source_texts() -> set[str]:
             ROOT / "bot" / folder, method_map=[("**.py", "python")], keywords=keywords
         ):
             found.add(message if isinstance(message, str) else message[0])
-    return found
+    fixed, _with_values = sentences()
+    return found | playbook_texts() | decision_texts() | fixed | {*TEMPLATES, *WORDS}
 
 
 def catalogue(language: str) -> dict[str, str]:
