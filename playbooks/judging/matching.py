@@ -35,6 +35,8 @@ _GLOG = (b"E", b"F")
 _SIGNS = (
     # what an error, a warning or a traceback is printed with, a glog line of level E or F among them
     "error", "fatal", "panic", "warn", "critical", "traceback", "exception", "[e0", "[e1", " e0", " e1", "[f0", "[f1", " f0", " f1",
+    # a line of a stack: its head may have been cut off
+    '", line ',
     # what is read apart from the catalogue: engine facts, counters of the cache
     "version", "vllm.entrypoints", "rustfrontend", "rust frontend", "block size to", "max model len", "prefix_cache_", "prompt_tokens", "cached_tokens",
 )  # fmt: skip

@@ -57,6 +57,16 @@ def test_a_failure_after_a_million_bytes_of_service_is_found_on_its_line(noise: 
     assert found.stage == "serving"
 
 
+def test_a_stack_without_its_head_is_read_after_a_long_service() -> None:
+    started = next(label for label in LABELS if label.path.name == "ok-minimal-r1.log").data
+    head = started.partition(b"Application startup complete.")[0] + b"Application startup complete.\n"
+    stack = b'  File "/v/x.py", line 1, in f\n    work()\n'
+    data = head + STATS * 1000 + stack + b"RuntimeError: something odd\n"
+    found = analyse_text(data, load_catalogue())
+    assert found.root_line == data.count(b"\n")
+    assert [frame.rpartition(":")[2] for frame in found.stack] == ["f"]
+
+
 def test_whatever_a_signature_matches_is_never_passed_over() -> None:
     matcher = Matcher.of(load_catalogue())
     catalogue = load_catalogue()
