@@ -5,6 +5,7 @@ Ripgrep counts the lines that hold any literal of the catalogue (`rg -c -i -F -f
 - `serving`: one launch that served for days and failed at the end, lines as a busy server prints them.
 - `restarts`: healthy launches of the labelled logs, one after another, and a failing one at the end.
 - `shuffled`: the labelled logs in any order. The first failing launch is the answer, what follows is only counted.
+- `apart`: the same, each log judged by an analyser of its own, to its last line (no early end).
 - `matched`: lines of the labelled logs in any order, each asked of the catalogue (no early end).
 
 Bars: half of ripgrep's speed; memory that does not grow with the input (at most 200 MB, fed through a pipe).
@@ -24,12 +25,14 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from playbooks.catalog import load_catalogue
-from playbooks.judging.first_failure import analyse
+from playbooks.judging.first_failure import analyse_blocks, analyse_text
 from playbooks.judging.matching import Matcher
+from playbooks.reading.whole_lines import whole_lines
 from tests.support.labels import labels
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +44,7 @@ _STATS = (
     "Avg generation throughput: %d.2 tokens/s, Running: %d reqs, Waiting: 0 reqs, GPU KV cache usage: %d.1%%, "
     "Prefix cache hit rate: 41.8%%\n"
 )
+_BETWEEN = b"---- the next log ----\n"
 _END = 'EngineCore encountered a fatal error.\nTraceback (most recent call last):\n  File "/v/worker.py", line 1, in f\ntorch.AcceleratorError: CUDA error: an illegal memory access was encountered\n'
 
 
@@ -78,6 +82,11 @@ def _shuffled(dice: random.Random) -> Iterator[bytes]:
         yield dice.choice(logs)
 
 
+def _apart(dice: random.Random) -> Iterator[bytes]:
+    for log in _shuffled(dice):
+        yield log + _BETWEEN
+
+
 def _lines_shuffled(dice: random.Random) -> Iterator[bytes]:
     logs = [_log(label.path.name) for label in labels("real-vllm", "public")]
     lines = [line + b"\n" for log in logs for line in log.split(b"\n") if line.strip()]
@@ -89,6 +98,7 @@ MATERIALS: dict[str, Callable[[random.Random], Iterator[bytes]]] = {
     "serving": _serving,
     "restarts": _restarts,
     "shuffled": _shuffled,
+    "apart": _apart,
     "matched": _lines_shuffled,
 }
 
@@ -112,15 +122,32 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from stream
 
 
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
 def _judged(path: Path) -> str:
-    finding = analyse(_lines(path), load_catalogue())
+    with path.open("rb") as stream:
+        finding = analyse_blocks(whole_lines(_chunks(stream)), load_catalogue())
     return f"{finding.error_class} at line {finding.root_line}"
+
+
+def _each_judged(path: Path) -> str:
+    failed = 0
+    logs = path.read_bytes().split(_BETWEEN)
+    for log in logs:
+        failed += analyse_text(log, load_catalogue()).root_line is not None
+    return f"{failed} of {len(logs)} failed"
 
 
 def _all_matched(path: Path) -> str:
     match = Matcher.of(load_catalogue()).match
     nothing = match("")
     return f"{sum(match(line.decode('utf-8', 'replace'), 'vllm_log') is not nothing for line in _lines(path))} lines with a candidate"
+
+
+_HOW: dict[str, Callable[[Path], str]] = {"matched": _all_matched, "apart": _each_judged}
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, object]:
@@ -137,7 +164,7 @@ def main() -> int:
     parser.add_argument("--fed", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.fed:
-        finding = analyse(sys.stdin.buffer, load_catalogue())
+        finding = analyse_blocks(whole_lines(_chunks(sys.stdin.buffer)), load_catalogue())
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         print(json.dumps({"peak_mb": peak / 1024, "root_line": finding.root_line}))
         return 0
@@ -157,7 +184,7 @@ def main() -> int:
             _timed(path.read_bytes)  # both read it from memory
             search = partial(subprocess.check_output, [rg, "-c", "-i", "-F", "-f", literals, path], text=True)
             peer_s, counted = _timed(search)
-            own_s, said = _timed(partial(_all_matched if material == "matched" else _judged, path))
+            own_s, said = _timed(partial(_HOW.get(material, _judged), path))
             size = path.stat().st_size / 1e6
             print(
                 f"{material:9} {size:6.0f} MB  ripgrep {size / peer_s:6.1f} MB/s ({str(counted).strip()} lines match)"

@@ -12,7 +12,8 @@ from bot.errors import UnknownArtifact
 from bot.flows.once import once, reply
 from bot.flows.showing import Asker, language_for
 from bot.flows.take_log import lines_of, note, shows_a_launch, take_log
-from playbooks.judging.first_failure import analyse
+from playbooks.judging.first_failure import analyse_blocks
+from playbooks.reading.whole_lines import whole_lines
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -93,4 +94,4 @@ def _again(services: Services, sha256: str) -> tuple[str, Finding]:
     if meta is None or not meta.stored:
         raise UnknownArtifact("this log is not stored any more; drop it again")
     with services.artifacts.open(sha256) as chunks:
-        return meta.name, analyse(lines_of(chunks), services.definitions.signatures())
+        return meta.name, analyse_blocks(whole_lines(chunks), services.definitions.signatures())

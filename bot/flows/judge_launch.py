@@ -16,14 +16,14 @@ from bot.flows.held_engines import still_held
 from bot.flows.judged import Context, Judged, LogFile
 from bot.flows.request_job import Wish, add_job
 from bot.flows.score_attempts import score_against_previous
-from bot.flows.take_log import lines_of
 from bot.ports import OutboxKind
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import AttemptRecorded, HeldEnded, Payload
 from playbooks.judging.baseline_diff import diff
 from playbooks.judging.finding import Finding
-from playbooks.judging.first_failure import analyse, analyse_text
+from playbooks.judging.first_failure import analyse_blocks, analyse_text
 from playbooks.messages import JobReport, LaunchFacts, LaunchParams
+from playbooks.reading.whole_lines import whole_lines
 from playbooks.vocabulary import ErrorClass, Outcome
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def read_log(
     if not services.artifacts.has(sha256):
         raise LogWanted(sha256)
     with services.artifacts.open(sha256) as chunks:
-        return analyse(lines_of(chunks), catalogue, exit_code=exit_code, oom_killed=oom_killed)
+        return analyse_blocks(whole_lines(chunks), catalogue, exit_code=exit_code, oom_killed=oom_killed)
 
 
 def _finding(services: Services, facts: LaunchFacts, theirs: str, catalogue: Catalogue) -> Finding:

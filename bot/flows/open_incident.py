@@ -16,11 +16,12 @@ from bot.flows.permission import Action, require
 from bot.flows.record_log import record_taken
 from bot.flows.request_job import add_job
 from bot.flows.showing import Asker, language_for
-from bot.flows.take_log import TakenLog, lines_of
+from bot.flows.take_log import TakenLog
 from bot.ports import ArtifactMeta, OutboxKind
 from playbooks.evidence.entries import IncidentOpened
 from playbooks.evidence.redaction import redact_text
-from playbooks.judging.first_failure import analyse
+from playbooks.judging.first_failure import analyse_blocks
+from playbooks.reading.whole_lines import whole_lines
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -126,7 +127,7 @@ def _taken(services: Services, sha256: str) -> TakenLog | None:
     if meta is None:
         return None
     with services.artifacts.open(sha256) as chunks:
-        finding = analyse(lines_of(chunks), services.definitions.signatures())
+        finding = analyse_blocks(whole_lines(chunks), services.definitions.signatures())
     return TakenLog(
         sha256=sha256, name=meta.name, size_bytes=meta.size_bytes, redactions=meta.redactions, finding=finding
     )

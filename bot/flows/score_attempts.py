@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.blocks.texts import N_
-from bot.flows.take_log import lines_of
 from playbooks.errors import BaselineMismatch
 from playbooks.evidence.entries import AttemptRecorded, ScoreGiven
 from playbooks.judging.finding import Finding
-from playbooks.judging.first_failure import analyse
+from playbooks.judging.first_failure import analyse_blocks
 from playbooks.judging.recorded import moved_arguments
 from playbooks.judging.stability import Observed, score
+from playbooks.reading.whole_lines import whole_lines
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -66,7 +66,7 @@ def _under_one_catalogue(services: Services, attempt: AttemptRecorded, catalogue
     if attempt.log_sha256 is None or not services.artifacts.has(attempt.log_sha256):
         return None
     with services.artifacts.open(attempt.log_sha256) as chunks:
-        return analyse(lines_of(chunks), services.definitions.signatures())
+        return analyse_blocks(whole_lines(chunks), services.definitions.signatures())
 
 
 def _observed(attempt: AttemptRecorded, finding: Finding) -> Observed:

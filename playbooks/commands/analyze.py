@@ -114,13 +114,14 @@ def _short(finding: Finding) -> dict[str, object]:
 
 def _finding_of(file: str, *, exit_code: int | None = None, oom_killed: bool | None = None) -> Finding:
     from playbooks.catalog import load_catalogue
-    from playbooks.judging.first_failure import analyse
+    from playbooks.judging.first_failure import analyse_blocks
+    from playbooks.reading.whole_lines import whole_lines
 
     try:
         if file != "-" and (form := _form(file)) is not None:
             typer.echo(f"cannot read {file}: expected a log as text, found {form}", err=True)
             raise typer.Exit(2)
-        return analyse(_lines(file), load_catalogue(), exit_code=exit_code, oom_killed=oom_killed)
+        return analyse_blocks(whole_lines(_chunks(file)), load_catalogue(), exit_code=exit_code, oom_killed=oom_killed)
     except OSError as error:
         typer.echo(f"cannot read {file}: {error.strerror or error}", err=True)
         raise typer.Exit(2) from error
@@ -147,18 +148,10 @@ def _opened(file: str) -> IO[bytes]:
     return stream
 
 
-def _lines(file: str) -> Iterator[bytes]:
-    """Cut at LF; a line longer than a chunk is handed on in one piece of that size and counted once."""
+def _chunks(file: str) -> Iterator[bytes]:
     with _opened(file) as stream:
-        while True:
-            line = stream.readline(_CHUNK_BYTES)
-            if not line:
-                return
-            while not line.endswith(b"\n"):
-                rest = stream.readline(_CHUNK_BYTES)
-                if not rest or rest.endswith(b"\n"):
-                    break
-            yield line
+        while chunk := stream.read(_CHUNK_BYTES):
+            yield chunk
 
 
 def _in_words(finding: Finding, file: str) -> str:
@@ -205,11 +198,17 @@ def _around(file: str, root: int) -> list[str]:
     """Return the lines around the root line as they stand; none for standard input, which cannot be read again."""
     if file == "-":
         return []
-    first, shown = max(1, root - _BEFORE), []
-    for no, line in enumerate(_lines(file), 1):
-        if no > root + _AFTER:
+    from playbooks.reading.whole_lines import whole_lines
+
+    first, last, no, shown = max(1, root - _BEFORE), root + _AFTER, 0, []
+    for block in whole_lines(_chunks(file)):
+        if no >= last:
             break
-        if no >= first:
-            text = line.decode("utf-8", "replace").rstrip("\r\n").replace("\x1b", "")
-            shown.append(f"  {'>' if no == root else ' '} {no:>6} | {_cut(text)}")
+        count = block.count(b"\n")
+        if no + count >= first:
+            for at, line in enumerate(block.split(b"\n")[: last - no], no + 1):
+                if at >= first and (line or at <= no + count):
+                    text = line.decode("utf-8", "replace").rstrip("\r").replace("\x1b", "")
+                    shown.append(f"  {'>' if at == root else ' '} {at:>6} | {_cut(text)}")
+        no += count
     return shown

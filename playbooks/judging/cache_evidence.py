@@ -15,7 +15,7 @@ _HITS = re.compile(
 )
 _PROMPT = re.compile(r"\"?prompt_tokens\"?[=: ]+(\d{1,12})\b")
 _CACHED = re.compile(r"\"?cached_tokens\"?[=: ]+(\d{1,12})\b")
-_WORDS = re.compile(r"block size to|max model len|prefix_cache_|prompt_tokens|cached_tokens")
+_WORDS = ("block size to", "max model len", "prefix_cache_", "prompt_tokens", "cached_tokens")
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class CacheEvidence:
 
     def feed(self, no: int, text: str) -> None:
         """Take one unwrapped line."""
-        if not _WORDS.search(text):
+        if not any(word in text for word in _WORDS):
             return
         if found := _BLOCK.search(text):
             self.block, self.block_no, self.block_text = int(found[1]), no, text

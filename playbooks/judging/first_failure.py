@@ -8,12 +8,9 @@ known, a line that holds no word of the catalogue and no sign of an error is cou
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
-from playbooks.judging import normalise
 from playbooks.judging.blocks import Block, Blocks, Raised
 from playbooks.judging.cache_evidence import CacheEvidence
 from playbooks.judging.candidates import Candidate
@@ -24,6 +21,8 @@ from playbooks.judging.launch_progress import Progress
 from playbooks.judging.matching import Match, Matcher
 from playbooks.judging.material import Material
 from playbooks.judging.signature_catalogue import Catalogue, Derived, Marker, Signature
+from playbooks.judging.skimming import Phase
+from playbooks.judging.tail import Tail
 from playbooks.reading.engine_facts import EngineReader
 from playbooks.reading.transcript import Line, read_line
 from playbooks.vocabulary import ErrorClass, Stage
@@ -76,9 +75,9 @@ class Analyser:
         self._live: str | None = None
         self._settled: Finding | None = None
         self._cache = CacheEvidence()
-        self._tail: deque[str | bytes] = deque(maxlen=_TAIL)
+        self._tail = Tail(_TAIL)
         self._skims = False
-        self._serves = False
+        self._phase = Phase.BEGINNING
 
     @property
     def live_root(self) -> str | None:
@@ -100,26 +99,51 @@ class Analyser:
         self._no += 1
         if self._settled is not None:
             return  # an earlier launch failed and is the answer
-        if self._progress.stopping_no is None:
-            self._tail.append(line)
-        if self._skims and not self._matcher.may_tell(line, serving=self._serves):
-            return
+        self._tail.add(line)
+        if not self._skims or self._matcher.skimmer.may_tell(line, self._phase):
+            self._read(line)
+
+    def feed_block(self, block: bytes) -> None:
+        """Take many lines at once, each ended by LF but for the last of the input: the same answer, sooner."""
+        sighted = self._matcher.skimmer.sighted(block)
+        at, end = 0, len(block)
+        self._tail.enter(block)
+        while at < end and self._settled is None:
+            if self._skims and (near := sighted.next_line(at, self._phase)) > at:
+                self._no += _lines_in(block, at, near)
+                at = near
+                self._tail.reach(at)
+                continue
+            begin, at = at, block.find(b"\n", at) + 1 or end
+            self._no += 1
+            self._tail.reach(at)
+            self._read(block[begin:at])
+        self._no += _lines_in(block, at, end)
+        self._tail.leave()
+
+    def _read(self, line: str | bytes) -> None:
         read = read_line(self._no, line)
         if "\n" not in read.text:
             self._take(read)
         else:
             for piece in read.text.split("\n"):
-                self._take(replace(read, text=piece.rstrip()))
-        self._serves = self._progress.served_no is not None and self._progress.ended_no is None
-        self._skims = (
-            self._no > _READ_WHOLE
-            and self._kind.certain
-            and self._progress.current is not Stage.CONTAINER_INIT
-            and not self._blocks.any_open
-        )
+                self._take(read._replace(text=piece.rstrip()))
+        progress = self._progress
+        if progress.stopping_no is not None:
+            self._tail.close()
+        if progress.current is Stage.CONTAINER_INIT:
+            self._phase = Phase.BEGINNING
+        elif progress.ended_no is not None:
+            self._phase = Phase.ENDED
+        elif progress.served_no is not None:
+            self._phase = Phase.SERVING
+        else:
+            self._phase = Phase.STARTING
+        self._skims = self._no > _READ_WHOLE and not self._blocks.any_open and self._kind.certain
 
     def _take(self, read: Line) -> None:
-        self._kind.feed(self._no, read.text, logged=read.file.endswith(".py"))
+        if self._no <= _READ_WHOLE or not self._kind.certain:
+            self._kind.feed(self._no, read.text, logged=read.file.endswith(".py"))
         self._engine.feed(read.text, read.process)
         self._cache.feed(self._no, read.text)
         if read.process:
@@ -158,7 +182,7 @@ class Analyser:
                 arguments=self._engine.arguments,
             ),
             lines=self._no,
-            tail=tuple(self._tail),
+            tail=self._tail.lines(),
         )
         return choose(material)
 
@@ -302,7 +326,13 @@ class Analyser:
         if self._progress.stopping_no is not None or line.level != "WARNING" or teardown:
             return
         if len(self._warnings) < _MOST_WARNINGS:
-            self._warnings.append((line.no, normalise.line(line.text)))
+            self._warnings.append((line.no, line.text))
+
+
+def _lines_in(block: bytes, start: int, stop: int) -> int:
+    """Count the lines between two places where lines begin, or the block ends."""
+    open_end = stop == len(block) > start and not block.endswith(b"\n")
+    return block.count(b"\n", start, stop) + open_end
 
 
 def analyse(
@@ -315,12 +345,19 @@ def analyse(
     return analyser.finish()
 
 
+def analyse_blocks(
+    blocks: Iterable[bytes], catalogue: Catalogue, *, exit_code: int | None = None, oom_killed: bool | None = None
+) -> Finding:
+    """Find the first failure in blocks of whole lines (`whole_lines` makes them)."""
+    analyser = Analyser(catalogue, exit_code=exit_code, oom_killed=oom_killed)
+    for block in blocks:
+        analyser.feed_block(block)
+    return analyser.finish()
+
+
 def analyse_text(
     text: str | bytes, catalogue: Catalogue, *, exit_code: int | None = None, oom_killed: bool | None = None
 ) -> Finding:
     """Find the first failure in a whole text."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    lines = data.split(b"\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    return analyse(lines, catalogue, exit_code=exit_code, oom_killed=oom_killed)
+    return analyse_blocks([data], catalogue, exit_code=exit_code, oom_killed=oom_killed)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
+from ahocorasick_rs import AhoCorasick
+
+from playbooks.judging import literals
+
 _MOST_DOCUMENT = 1_000_000
+_HEAD = 400
+"""Lines in which the forms are counted; later only while nothing of an engine was seen."""
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker_run_stderr", re.compile(r"docker: Error response from daemon|^Error response from daemon:|nvidia-container-cli:|Unable to find image")),
     ("kubectl_describe", re.compile(r"kubectl\b.*\b(?:describe|get)\b|^Events:|\bkubelet\s{2,}|^\s+Last State:")),
@@ -15,6 +21,12 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("nvidia_smi", re.compile(r"NVIDIA-SMI |<nvidia_smi_log>|^GPU \d+: .*\(UUID: ")),
     ("sglang_log", re.compile(r"\bsglang\b|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: TP\d+)?\] ")),
 )  # fmt: skip
+_WORDS = AhoCorasick(
+    sorted(
+        {word for _, form in _FORMS for branch in literals.branches(form.pattern) for word in literals.required(branch)}
+    )
+)
+"""One of them is in each line that has one of the forms, in lower case; a form without such words holds a bracket."""
 _VLLM = re.compile(
     r"non-default args:|\[(?:core|api_server|api_utils|utils|multiproc_executor|gpu_worker|gpu_model_runner|parallel_state|core_client)"
     r"\.py:\d+\]|vllm/(?!vllm-openai)\w|vLLM|\bvllm(?: serve)?: |\b(?:import|from) vllm\b|EngineCore"
@@ -38,19 +50,27 @@ class KindDetector:
         """Take one unwrapped line; `logged` when a Python logger's own prefix stood before it."""
         if not text:
             return
+        told = False
         if self._vllm < _ENOUGH and (logged or _VLLM.search(text)):
             self._vllm += 1
-        if no <= 400 or self._vllm == 0:
-            for name, form in _FORMS:
-                if form.search(text):
-                    self._counts[name] = self._counts.get(name, 0) + 1
-                    break
+            told = True
+        if no <= _HEAD or self._vllm == 0:
+            if "[" in text or _WORDS.find_matches_as_indexes(text.lower()):
+                form = next((name for name, form in _FORMS if form.search(text)), "")
+                told |= bool(form)
+                self._count(form)
             if _SHELL.match(text):
-                self._counts["shell_session"] = self._counts.get("shell_session", 0) + 1
-            self.kind = self._decide()
+                told = True
+                self._count("shell_session")
+            if told:
+                self.kind = self._decide()
         if "docker_inspect_json" in self._counts and self._size < _MOST_DOCUMENT:
             self._document.append((no, text))
             self._size += len(text)
+
+    def _count(self, form: str) -> None:
+        if form:
+            self._counts[form] = self._counts.get(form, 0) + 1
 
     @property
     def certain(self) -> bool:

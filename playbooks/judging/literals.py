@@ -28,7 +28,7 @@ _FLAGS = re.compile(r"^\(\?[a-z]+\)")
 def required(pattern: str) -> tuple[str, ...]:
     """Return literals, in lower case, one of which is in every text the pattern matches; empty when none was found."""
     found: list[str] = []
-    for branch in _branches(_FLAGS.sub("", pattern)):
+    for branch in branches(_FLAGS.sub("", pattern)):
         best = max(_sets(branch), key=_quality, default=())
         if _shortest(best) < SHORTEST:
             return ()
@@ -47,7 +47,7 @@ def _shortest(literals: tuple[str, ...]) -> int:
     return min(map(len, literals), default=0)
 
 
-def _branches(pattern: str) -> list[str]:
+def branches(pattern: str) -> list[str]:
     """Split at the alternations of the outermost level."""
     parts, start, index = [], 0, 0
     while index < len(pattern):
@@ -118,7 +118,7 @@ def _spelled(item: str, group: re.Match[str] | None) -> tuple[str, ...]:
         plain = _plain(item)
         return (plain.lower(),) if plain else ()
     texts = []
-    for branch in _branches(item[group.end() : -1]):
+    for branch in branches(item[group.end() : -1]):
         parts, index = [], 0
         while index < len(branch):
             end = _after(branch, index)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from ahocorasick_rs import AhoCorasick, BytesAhoCorasick, Implementation
+from ahocorasick_rs import AhoCorasick
 
 from playbooks.judging.signature_catalogue import (
     Benign,
@@ -16,7 +15,7 @@ from playbooks.judging.signature_catalogue import (
     Pattern,
     Signature,
 )
-from playbooks.vocabulary import Stage
+from playbooks.judging.skimming import Skimmer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +29,9 @@ class Match:
 
 
 NOTHING = Match()
-_ON_THE_WAY = frozenset({"begin", "progress", "complete", "ready", "served"})
-_GLOG = (b"E", b"F")
-_SIGNS = (
-    # what an error, a warning or a traceback is printed with, a glog line of level E or F among them
-    "error", "fatal", "panic", "warn", "critical", "traceback", "exception", "[e0", "[e1", " e0", " e1", "[f0", "[f1", " f0", " f1",
-    # a line of a stack: its head may have been cut off
-    '", line ',
-    # what is read apart from the catalogue: engine facts, counters of the cache
-    "version", "vllm.entrypoints", "rustfrontend", "rust frontend", "block size to", "max model len", "prefix_cache_", "prompt_tokens", "cached_tokens",
-)  # fmt: skip
-_WRAPPED = re.compile(rb"[\x1b{\x00]|\r(?!\n?\Z)")
-"""What may stand inside a word, or means that the text is not as it is written."""
-
-
-def _signs(patterns: list[Pattern]) -> BytesAhoCorasick:
-    """Make the automaton that tells whether a line holds any of their literals, or a sign of an error."""
-    found = {literal.encode(): None for pattern in patterns for literal in pattern.literals}
-    return BytesAhoCorasick([*found, *(sign.encode() for sign in _SIGNS)], implementation=Implementation.DFA)
+_MOST_KEPT = 4096
+_LONGEST_KEPT = 400
+"""Answers kept, and characters of a line whose answer is: an engine that starts again and again prints the same lines."""
 
 
 class Matcher:
@@ -62,12 +46,8 @@ class Matcher:
         self._always = [(place, pattern) for place, pattern in enumerate(ordered) if not pattern.literals]
         self._of_literal = list(by_literal.values())
         self._literals = AhoCorasick(list(by_literal))
-        self._starting = _signs([p for p in ordered if not isinstance(p, Benign) or p.hides_block or p.teardown])
-        self._serving = _signs([
-            p for p in ordered
-            if isinstance(p, Signature | Derived) or (isinstance(p, Benign) and (p.hides_block or p.teardown))
-            or (isinstance(p, Marker) and (p.event not in _ON_THE_WAY or p.stage is Stage.CONTAINER_INIT))
-        ])  # fmt: skip
+        self._answered: dict[tuple[str, str], Match] = {}
+        self.skimmer = Skimmer(catalogue)
         self._frames = catalogue.frames
 
     @classmethod
@@ -78,18 +58,19 @@ class Matcher:
         matcher: Matcher = catalogue.memo["matcher"]
         return matcher
 
-    def may_tell(self, raw: str | bytes, *, serving: bool) -> bool:
-        """Whether a line as it came can matter at all: a superset of the lines that `match` would find something in.
-
-        serving: requests are answered already, so no marker on the way there tells anything new.
-        """
-        data = raw if isinstance(raw, bytes) else raw.encode("utf-8", "replace")
-        if data[:1] in _GLOG or _WRAPPED.search(data):
-            return True
-        return bool((self._serving if serving else self._starting).find_matches_as_indexes(data.lower()))
-
-    def match(self, text: str, kind: str = "") -> Match:  # noqa: C901, PLR0912 - the hot loop, in one piece
+    def match(self, text: str, kind: str = "") -> Match:
         """Match one line of an input of this kind; a signature bound to other kinds is not asked."""
+        asked = (text, kind)
+        found = self._answered.get(asked)
+        if found is None:
+            found = self._asked(text, kind)
+            if len(text) <= _LONGEST_KEPT:
+                if len(self._answered) >= _MOST_KEPT:
+                    self._answered.clear()
+                self._answered[asked] = found
+        return found
+
+    def _asked(self, text: str, kind: str) -> Match:  # noqa: C901, PLR0912 - the hot loop, in one piece
         hits = dict(self._always)
         for number, _, _ in self._literals.find_matches_as_indexes(text.lower(), overlapping=True):
             hits.update(self._of_literal[number])

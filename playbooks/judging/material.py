@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from playbooks.judging import normalise
 from playbooks.judging.cache_evidence import CacheEvidence
 from playbooks.judging.candidates import Candidate
 from playbooks.judging.finding import EngineFacts, Finding, Symptom
@@ -32,7 +33,7 @@ class Material:
 
 def warnings_before(material: Material, no: int | None) -> tuple[str, ...]:
     """Return the normalised warnings before a line, of the whole input where it is None."""
-    return tuple(sorted({text for at, text in material.warnings if no is None or at < no}))
+    return tuple(sorted({normalise.line(text) for at, text in material.warnings if no is None or at < no}))
 
 
 def finding(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LONGEST = 16_384
 """Characters of a line that are looked at; a longer line keeps its number and its digest elsewhere."""
@@ -36,6 +36,11 @@ _PROCESS = re.compile(
     r"|DPCoordinator\w*|ServeController|ServeReplica\S*|RayWorker\w*|RayWorkerProc\w*|RayWorkerWrapper|raylet|Engine\w*|\w*Proc\w*)"
     r" pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.a-fA-F:]+))?\) ?"
 )
+_COMMON = re.compile(
+    r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|Worker\w*) pid=\d+\) "
+    r"(?P<level>DEBUG|INFO|WARNING|ERROR)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2} \[(?P<file>[\w./-]+\.\w+):\d+\]\s?"
+)
+"""The form that most lines of an engine have: `_PROCESS` and `_LEVEL` in one step."""
 _RANK = re.compile(r"\[(?:rank|Rank |RANK )(?P<rank>\d+)\]:? ?(?=[^\s]|\s|$)")
 _LEVEL = re.compile(
     r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\s{1,6})"
@@ -63,9 +68,8 @@ _JSON_LEVEL = ("level", "levelname", "severity")
 _JSON_PROCESS = ("process", "processName", "process_name", "logger_name")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a transcript.
+class Line(NamedTuple):
+    """One line of a transcript; a tuple, for one is made of each line that is read.
 
     no: from 1, counted by LF only.
     text: without wrapping, prefix and colour; the last state of a progress bar. A record of a structured log may hold
@@ -95,6 +99,8 @@ def read_line(no: int, raw: str | bytes) -> Line:
         text = _ANSI.sub("", text)
     if "^[[" in text:
         text = _CARETS.sub("", text)
+    if text.startswith("(") and "\r" not in text and (match := _COMMON.match(text)):
+        return _ranked(no, text[match.end() :], match["name"], match["level"], match["file"], logged=True)
     level = process = ""
     stripped = text.lstrip()
     if stripped.startswith("{"):
@@ -164,9 +170,14 @@ def _inner(no: int, text: str, level: str, process: str) -> Line:
         elif match := _PLAIN_LEVEL.match(text):
             level = match["level"]
             text = text[match.end() :]
+    return _ranked(no, text, process, level, file, logged=logged)
+
+
+def _ranked(no: int, text: str, process: str, level: str, file: str, *, logged: bool) -> Line:
+    """Take a rank off that stands behind everything else."""
     if text.startswith("[") and (match := _RANK.match(text)):
         process = process or f"rank{match['rank']}"
         text = text[match.end() :]
     if not level and " NCCL INFO " in text[:80]:
         level = "INFO"
-    return Line(no=no, text=text.rstrip(), process=process, level=_LEVELS.get(level, level), file=file, logged=logged)
+    return Line(no, text.rstrip(), process, _LEVELS.get(level, level), file, logged)

@@ -8,6 +8,7 @@ from playbooks.catalog import load_catalogue
 from playbooks.judging import first_failure
 from playbooks.judging.first_failure import Analyser, analyse_text
 from playbooks.judging.matching import Matcher
+from playbooks.judging.skimming import Phase
 from tests.support.labels import labels
 
 LABELS = labels("real-vllm", "public")
@@ -68,14 +69,14 @@ def test_a_stack_without_its_head_is_read_after_a_long_service() -> None:
 
 
 def test_whatever_a_signature_matches_is_never_passed_over() -> None:
-    matcher = Matcher.of(load_catalogue())
+    skimmer = Matcher.of(load_catalogue()).skimmer
     catalogue = load_catalogue()
     for pattern in (*catalogue.signatures, *catalogue.derived):
         for sample in pattern.samples:
             for line in sample.splitlines():
                 if pattern.pattern.search(line):
-                    assert matcher.may_tell(line, serving=True), (pattern.id, line)
-                    assert matcher.may_tell(line.encode() + b"\r\n", serving=False), (pattern.id, line)
+                    assert skimmer.may_tell(line, Phase.SERVING), (pattern.id, line)
+                    assert skimmer.may_tell(line.encode() + b"\r\n", Phase.STARTING), (pattern.id, line)
 
 
 @pytest.mark.parametrize(
@@ -91,10 +92,10 @@ def test_whatever_a_signature_matches_is_never_passed_over() -> None:
     ],
 )
 def test_what_may_hide_a_sign_is_read(line: bytes) -> None:
-    assert Matcher.of(load_catalogue()).may_tell(line, serving=True)
+    assert Matcher.of(load_catalogue()).skimmer.may_tell(line, Phase.SERVING)
 
 
 def test_a_line_of_service_is_passed_over() -> None:
-    matcher = Matcher.of(load_catalogue())
-    assert not matcher.may_tell(ANSWERED, serving=True)
-    assert not matcher.may_tell(STATS, serving=True)
+    skimmer = Matcher.of(load_catalogue()).skimmer
+    assert not skimmer.may_tell(ANSWERED, Phase.SERVING)
+    assert not skimmer.may_tell(STATS, Phase.SERVING)
