@@ -51,6 +51,11 @@ class Tail:
         """Return the lines, oldest first."""
         if self._start == self._stop:
             return tuple(self._kept)
-        region = self._block[self._start : self._stop]
-        last = region.removesuffix(b"\n").rsplit(b"\n", self._most)[-self._most :]
+        begin = self._stop
+        for _ in range(self._most):
+            begin = self._block.rfind(b"\n", self._start, begin - 1) + 1
+            if begin <= self._start:
+                begin = self._start
+                break
+        last = self._block[begin : self._stop].removesuffix(b"\n").split(b"\n")
         return tuple(deque((*self._kept, *last), maxlen=self._most))
