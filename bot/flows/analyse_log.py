@@ -11,9 +11,9 @@ from bot.blocks.elements import Message
 from bot.errors import UnknownArtifact
 from bot.flows.once import once, reply
 from bot.flows.showing import Asker, language_for
-from bot.flows.take_log import lines_of, note, shows_a_launch, take_log
+from bot.flows.take_log import note, shows_a_launch, take_log
 from playbooks.judging.first_failure import analyse_blocks
-from playbooks.reading.whole_lines import whole_lines
+from playbooks.reading.whole_lines import lines_between, whole_lines
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
@@ -66,13 +66,8 @@ def show_lines(services: Services, asker: Asker, sha256: str) -> Message:
     name, finding = _again(services, sha256)
     root = finding.root_line or 1
     first, last = max(root - _BEFORE, 1), root + _AFTER
-    rows: list[str] = []
     with services.artifacts.open(sha256) as chunks:
-        for number, line in enumerate(lines_of(chunks), start=1):
-            if number > last:
-                break
-            if number >= first:
-                rows.append(line.decode("utf-8", "replace").rstrip("\n"))
+        rows = [line.decode("utf-8", "replace") for _, line in lines_between(chunks, first, last)]
     with services.store.read() as reading:
         return blocks.lines_around(name, first, rows, language_for(reading, asker))
 

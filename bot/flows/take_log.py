@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from bot.ports import ArtifactMeta
 from playbooks.evidence.redaction import redact_stream
-from playbooks.judging.first_failure import Analyser
+from playbooks.judging.first_failure import analyse_blocks
+from playbooks.reading.whole_lines import whole_lines
 from playbooks.vocabulary import ErrorClass, Stage
 
 if TYPE_CHECKING:
@@ -63,24 +64,26 @@ def take_log(services: Services, name: str, chunks: Iterable[bytes]) -> TakenLog
     Raises:
         ArtifactsUnavailable: it could not be stored.
     """
-    analyser = Analyser(services.definitions.signatures())
     digest = hashlib.sha256()
     size = redactions = 0
     stamped = False
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
-        for line, count in redact_stream(lines_of(chunks)):
-            analyser.feed(line)
-            stamped = stamped or _STAMP.search(line) is not None
-            digest.update(line)
-            spool.write(line)
-            size += len(line)
-            redactions += count
+
+        def kept() -> Iterator[bytes]:
+            nonlocal size, redactions, stamped
+            for block, count in redact_stream(whole_lines(chunks, lossless=True)):
+                stamped = stamped or _STAMP.search(block) is not None
+                digest.update(block)
+                spool.write(block)
+                size += len(block)
+                redactions += count
+                yield block
+
+        finding = analyse_blocks(whole_lines(kept()), services.definitions.signatures())
         spool.seek(0)
         sha256 = digest.hexdigest()
         services.artifacts.put_stream(iter(lambda: spool.read(_CHUNK_BYTES), b""), expected=sha256)
-    return TakenLog(
-        sha256=sha256, name=name, size_bytes=size, redactions=redactions, finding=analyser.finish(), stamped=stamped
-    )
+    return TakenLog(sha256=sha256, name=name, size_bytes=size, redactions=redactions, finding=finding, stamped=stamped)
 
 
 def note(tx: Writing, log: TakenLog, incident: str | None) -> None:
@@ -97,16 +100,3 @@ def shows_a_launch(finding: Finding) -> bool:
         return True
     named = finding.error_class not in {ErrorClass.NONE, ErrorClass.UNKNOWN}
     return named and not finding.input_kind.startswith(_OTHER_TEXTS)
-
-
-def lines_of(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut a stream at LF; a line of more than 1 MiB is handed on in parts."""
-    rest = b""
-    for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from (line + b"\n" for line in whole)
-        if len(rest) > 1024 * 1024:
-            yield rest
-            rest = b""
-    if rest:
-        yield rest

@@ -198,17 +198,10 @@ def _around(file: str, root: int) -> list[str]:
     """Return the lines around the root line as they stand; none for standard input, which cannot be read again."""
     if file == "-":
         return []
-    from playbooks.reading.whole_lines import whole_lines
+    from playbooks.reading.whole_lines import lines_between
 
-    first, last, no, shown = max(1, root - _BEFORE), root + _AFTER, 0, []
-    for block in whole_lines(_chunks(file)):
-        if no >= last:
-            break
-        count = block.count(b"\n")
-        if no + count >= first:
-            for at, line in enumerate(block.split(b"\n")[: last - no], no + 1):
-                if at >= first and (line or at <= no + count):
-                    text = line.decode("utf-8", "replace").rstrip("\r").replace("\x1b", "")
-                    shown.append(f"  {'>' if at == root else ' '} {at:>6} | {_cut(text)}")
-        no += count
+    shown = []
+    for no, line in lines_between(_chunks(file), max(1, root - _BEFORE), root + _AFTER):
+        text = line.decode("utf-8", "replace").replace("\x1b", "")
+        shown.append(f"  {'>' if no == root else ' '} {no:>6} | {_cut(text)}")
     return shown

@@ -10,35 +10,25 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from playbooks.secret_names import VALUE_SHAPES, is_secret_name
 
 MARK = "[redacted]"
 _TELLING = (
-    *(
-        "token",
-        "secret",
-        "passw",
-        "passphrase",
-        "_pass",
-        "pwd",
-        "credential",
-        "key",
-        "auth",
-        "bearer",
-        "basic",
-        "cookie",
-    ),
-    *("login", "jwt", "signature", "sig=", "curl", "sshpass", "://", "private"),
-    *("hf_", "sk-", "xox", "xapp-", "ghp_", "gho_", "ghr_", "ghs_", "ghu_", "github_pat_", "glpat-", "nvapi-"),
-    *("akia", "asia", "aiza", "eyj"),
-)
+    "token secret passw passphrase _pass pwd credential key auth bearer basic cookie login jwt signature sig= curl sshpass :// private"
+    " hf_ sk- xox xapp- ghp_ gho_ ghr_ ghs_ ghu_ github_pat_ glpat- nvapi- akia asia aiza eyj"
+).split()
 """In lower case; a line with none of these holds nothing that a pattern below finds."""
 _MAY_HOLD = re.compile("|".join(map(re.escape, _TELLING)))
-_MAY_HOLD_BYTES = re.compile(_MAY_HOLD.pattern.encode())
+_WORDS = BytesAhoCorasick([word.encode() for word in _TELLING], implementation=Implementation.DFA)
+_A_UNIT = (b" tokens/s,", b" ------/-,")
+"""On each line of statistics of an engine at work, and no name of anything."""
 
 _SHAPES = tuple(pattern for pattern in VALUE_SHAPES if "PRIVATE KEY" not in pattern.pattern)
 _SHAPE = re.compile("|".join(pattern.pattern for pattern in _SHAPES))
@@ -151,6 +141,26 @@ class LineRedactor:
         done = [self.line(line) for line in _lines(text)]
         return Redacted("".join(part.text for part in done), sum(part.count for part in done))
 
+    def block(self, data: bytes) -> tuple[bytes, int]:
+        """Return bytes of whole lines without their secrets, and how many were taken; lines without a telling word are not decoded."""
+        hits = [end for _, _, end in _WORDS.find_matches_as_indexes(data.lower().replace(*_A_UNIT))]
+        parts: list[bytes] = []
+        count = at = kept = place = 0
+        while at < len(data):
+            if not self._key_lines:
+                place = bisect_right(hits, at, place)
+                if place == len(hits):
+                    break
+                at = max(at, data.rfind(b"\n", at, hits[place] - 1) + 1)
+            stop = data.find(b"\n", at) + 1 or len(data)
+            text = data[at:stop].decode("utf-8", "surrogateescape")
+            done = self.line(text)
+            if done.text != text:
+                parts += [data[kept:at], done.text.encode("utf-8", "surrogateescape")]
+                kept = stop
+            count, at = count + done.count, stop
+        return b"".join([*parts, data[kept:]]), count
+
     def _is_key(self, body: str) -> bool:
         """Whether a line goes on with the key: key material, or one short last piece of it."""
         if self._ending:
@@ -183,16 +193,11 @@ class LineRedactor:
         return Redacted(text, count)
 
 
-def redact_stream(lines: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Redact lines one by one; a private key that spans lines is taken out whole. Yields each line with its count."""
+def redact_stream(blocks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Redact pieces of whole lines one by one; a private key that spans lines is taken out whole. Yields each with its count."""
     redactor = LineRedactor()
-    for line in lines:
-        if not redactor.inside_key and not _MAY_HOLD_BYTES.search(line.lower()):  # the quick way past decoding
-            yield line, 0
-            continue
-        text = line.decode("utf-8", "surrogateescape")
-        done = redactor.line(text)
-        yield (line if done.text == text else done.text.encode("utf-8", "surrogateescape")), done.count
+    for block in blocks:
+        yield redactor.block(block)
 
 
 def redact_text(text: str) -> Redacted:

@@ -11,7 +11,7 @@ from playbooks.judging import first_failure
 from playbooks.judging.first_failure import Analyser, analyse_blocks, analyse_text
 from playbooks.judging.matching import Matcher
 from playbooks.judging.skimming import Phase
-from playbooks.reading.whole_lines import LONGEST_BYTES, whole_lines
+from playbooks.reading.whole_lines import LONGEST_BYTES, lines_between, whole_lines
 from tests.support.labels import labels
 
 LABELS = labels("real-vllm", "public")
@@ -102,4 +102,25 @@ def test_a_line_without_an_end_is_cut_and_stays_one_line() -> None:
     blocks = list(whole_lines([b"before\n", *[chunk] * 40, b"y\nafter\n", b"end"]))
     assert sum(block.count(b"\n") for block in blocks) == 3
     assert b"".join(blocks).endswith(b"\nafter\nend")
+    assert max(map(len, blocks)) < 3 * LONGEST_BYTES
+
+
+def test_lines_are_shown_by_their_numbers_and_no_more_is_read_than_that() -> None:
+    read = []
+
+    def chunks():
+        for at in range(100):
+            read.append(at)
+            yield b"".join(b"line %d\r\n" % (at * 10 + no) for no in range(1, 11))
+
+    assert list(lines_between(chunks(), 19, 22)) == [(no, b"line %d" % no) for no in range(19, 23)]
+    assert len(read) <= 3
+    assert list(lines_between([b"a\nb"], 1, 9)) == [(1, b"a"), (2, b"b")]
+
+
+def test_nothing_of_a_long_line_is_lost_where_it_is_kept() -> None:
+    chunk = b"x" * (LONGEST_BYTES // 2)
+    given = [b"before\n", *[chunk] * 7, b"y\nafter\n", b"end"]
+    blocks = list(whole_lines(given, lossless=True))
+    assert b"".join(blocks) == b"".join(given)
     assert max(map(len, blocks)) < 3 * LONGEST_BYTES

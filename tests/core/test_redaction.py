@@ -259,6 +259,20 @@ def test_a_stream_comes_out_as_the_text_would() -> None:
     assert sum(count for _, count in streamed) == redact_text(text).count == 2
 
 
+def test_a_stream_of_blocks_comes_out_as_its_lines_would() -> None:
+    noise = "INFO Avg prompt throughput: 4.1 tokens/s, Running: 3 reqs\nplain\n"
+    text = noise.join(
+        [f"{PEM}", "INFO api_key='letmein'\n", f"9 tokens/s, HF_TOKEN={HF}\r\n", f"{PEM}", "\udcff no end"]
+    )
+    data = text.encode("utf-8", "surrogateescape")
+    by_line = list(redact_stream(data.splitlines(keepends=True)))
+    for cut in range(0, len(data), 97):
+        at = data.rfind(b"\n", 0, cut) + 1
+        by_block = list(redact_stream([data[:at], data[at:]]))
+        assert b"".join(block for block, _ in by_block) == b"".join(line for line, _ in by_line)
+        assert sum(count for _, count in by_block) == sum(count for _, count in by_line) == 4
+
+
 def test_a_private_key_that_was_cut_takes_no_further_line_with_it() -> None:
     done = redact_text(f"-----BEGIN RSA PRIVATE KEY-----\n{PEM_BODY}\nERROR the root line\nnext {HF}\n")
     assert done.text == f"{MARK}\n{MARK}\nERROR the root line\nnext {MARK}\n"
