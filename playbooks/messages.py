@@ -388,6 +388,28 @@ class IncidentQuery(Message):
     at: datetime
 
 
+class WatchedOffer(Message):
+    """`PUT /watched/{incident}`: in header `Baseline-Envelope`; the body is the file that `baseline watch` wrote."""
+
+    type: Literal["watched_offer"] = "watched_offer"
+    incident: str
+    node: str
+    sha256: str
+    size_bytes: int
+    name: str
+    at: datetime
+
+
+class WatchedReply(Message):
+    """The file is recorded in the case, now or before, as entry `seq`."""
+
+    type: Literal["watched_reply"] = "watched_reply"
+    incident: str
+    seq: int
+    detail: str
+    bot_time: datetime
+
+
 class Refusal(Message):
     """Body of every 4xx of the node interface, unsigned: `{type, error, detail}`."""
 

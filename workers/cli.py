@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from playbooks.errors import InputError
 from workers.errors import InvalidNodeSettings, InvalidPolicy, JobError
 
 EXIT_NEGATIVE = 1
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Hang the worker's commands on the root command."""
     app.command("worker")(worker)
     app.command("fingerprint")(fingerprint)
+    app.command("watch")(watch)
 
 
 def worker(  # noqa: PLR0917 - options of a command
@@ -103,6 +105,50 @@ def fingerprint(  # noqa: PLR0917 - options of a command
         print(table(facts, disagreements))
     if any(one.severity == "finding" for one in disagreements):
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def watch(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="-|COMMAND…", help="What to run and look on, behind `--`; - reads the log from a pipe."),
+    ] = None,
+    container: Annotated[
+        str | None, typer.Option("--container", help="Look on a container that is there already, running or dead.")
+    ] = None,
+    incident: Annotated[
+        str, typer.Option("--incident", help="Case to send what was seen to, as a recorded attempt: INC-7.")
+    ] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="File to write; default: baseline-watch-TIME.log in this folder.")
+    ] = None,
+    playbook: Annotated[
+        str, typer.Option("--playbook", help="Playbook whose stage limits are told when they pass.")
+    ] = "kimi-k3",
+) -> None:
+    """Look on while a launch that others start runs: its stages, the first fatal line, the verdict when it falls.
+
+    Stops nothing; limits are told. The log goes on to standard output, Baseline speaks on standard error. What was seen
+    becomes one redacted file to drop into the case's thread, or is sent there (BASELINE_BOT_URL, BASELINE_NODE_KEY).
+
+    Exit code: the command's own (128 + number for a signal); of a pipe or a container 1 when a failure was found, else 0.
+    """
+    from workers.watching import watch_and_hand_over
+
+    try:
+        raise typer.Exit(
+            watch_and_hand_over(
+                tuple(command or ()), container=container, incident=incident, out=out, playbook=playbook, say=_say
+            )
+        )
+    except (JobError, InputError, InvalidNodeSettings) as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or 'file'}: {error.strerror or error}")
+
+
+def _say(text: str) -> None:
+    for line in text.splitlines():
+        print(f"baseline: {line}", file=sys.stderr, flush=True)
 
 
 def _init_policy(path: Path, programs: list[Path], models: list[Path]) -> None:

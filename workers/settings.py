@@ -76,8 +76,8 @@ def read_settings() -> NodeSettings:
         raise InvalidNodeSettings("; ".join(wrong)) from error
 
 
-def read_key(path: Path | None, *, node: str) -> NodeKey:
-    """Read the node's key file.
+def read_key(path: Path | None, *, node: str = "") -> NodeKey:
+    """Read the node's key file. node: whose key it must be; empty = whoever's it is.
 
     Raises:
         InvalidNodeSettings: no file, not of the expected form, or the key of another node.
@@ -102,6 +102,6 @@ def read_key(path: Path | None, *, node: str) -> NodeKey:
         ) from error
     if schema != KEY_SCHEMA:
         raise InvalidNodeSettings(f"key file {path}: expected schema {KEY_SCHEMA}, found {schema!r}")
-    if key.node != node:
+    if node and key.node != node:
         raise InvalidNodeSettings(f"key file {path}: expected the key of {node}, found the key of {key.node}")
     return key

@@ -35,7 +35,7 @@ def artifact_routes(api: Api) -> APIRouter:
         offer = from_header(request, services, ArtifactOffer)
         same(sha256, offer.sha256, "digest")
         if offer.size_bytes > api.limits.artifact_bytes:
-            return _too_large(api)
+            return too_large(api)
         if not await services.run(is_wanted, services, offer):
             async with asyncio.timeout(api.limits.json_s):
                 async for _ in request.stream():  # read and let go: a sender that is cut off would send it all again
@@ -44,11 +44,11 @@ def artifact_routes(api: Api) -> APIRouter:
         api.spool.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=api.spool) as file:
             try:
-                size = await _take(request, file, most=api.limits.artifact_bytes, idle_s=api.limits.artifact_idle_s)
+                size = await take_body(request, file, most=api.limits.artifact_bytes, idle_s=api.limits.artifact_idle_s)
             except TimeoutError:
                 return refusal(408, "too_slow", f"nothing came for {api.limits.artifact_idle_s:g} s")
             if size is None:
-                return _too_large(api)
+                return too_large(api)
             if size != offer.size_bytes:
                 raise MalformedMessage(f"expected {offer.size_bytes} bytes as offered, found {size}")
             file.seek(0)
@@ -58,7 +58,7 @@ def artifact_routes(api: Api) -> APIRouter:
     return router
 
 
-async def _take(request: Request, file: IO[bytes], *, most: int, idle_s: float) -> int | None:
+async def take_body(request: Request, file: IO[bytes], *, most: int, idle_s: float) -> int | None:
     """Write the body to the file; returns its size, or None when it is larger than it may be."""
     size = 0
     waiting = bytearray()
@@ -79,13 +79,15 @@ async def _take(request: Request, file: IO[bytes], *, most: int, idle_s: float) 
 
 
 def _store(services: Services, offer: ArtifactOffer, file: IO[bytes]) -> None:
-    store_artifact(services, offer, _pieces(file))
+    store_artifact(services, offer, pieces(file))
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a spool file piece by piece."""
     while piece := file.read(_PIECE):
         yield piece
 
 
-def _too_large(api: Api) -> Response:
+def too_large(api: Api) -> Response:
+    """Return the refusal of a file that is larger than this bot takes."""
     return refusal(413, "too_large", f"expected at most {api.limits.artifact_bytes} bytes")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bot.api.metrics import Metrics
     from bot.api.state import Limits
 
-ARTIFACTS = "/artifacts/"
+UPLOADS = ("/artifacts/", "/watched/")
 SLACK = "/slack/events"
 
 
@@ -53,7 +53,7 @@ class RequestGuard:
         most = self._limits.slack_bytes if is_slack else self._limits.json_bytes
         within_s = self._limits.slack_s if is_slack else self._limits.json_s
         try:
-            if path.startswith(ARTIFACTS):
+            if path.startswith(UPLOADS):
                 await self._app(scope, receive, counted)
             else:
                 body = await self._body(scope, receive, most=most, within_s=within_s)

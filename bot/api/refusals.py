@@ -25,6 +25,7 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.UnknownJob: (404, "unknown_job"),
     errors.UnknownArtifact: (404, "unknown_artifact"),
     errors.DigestMismatch: (409, "digest_mismatch"),
+    errors.Refused: (409, "refused"),
     errors.StoreConflict: (409, "conflict"),
     errors.StoreError: (503, "store_unavailable"),
     errors.ArtifactError: (503, "artifacts_unavailable"),
@@ -64,7 +65,14 @@ def add_handlers(app: FastAPI) -> None:
             return refusal(error.status_code, names.get(error.status_code, "refused"), str(error.detail))
         raise error
 
-    for kind in (core.MessageError, core.NotCanonical, errors.NodeRefused, errors.StoreError, errors.ArtifactError):
+    for kind in (
+        core.MessageError,
+        core.NotCanonical,
+        errors.NodeRefused,
+        errors.Refused,
+        errors.StoreError,
+        errors.ArtifactError,
+    ):
         app.add_exception_handler(kind, ours)
     app.add_exception_handler(RequestValidationError, theirs)
     app.add_exception_handler(HTTPException, theirs)

@@ -14,6 +14,7 @@ from bot.api.incidents import incident_routes
 from bot.api.nodes import node_routes
 from bot.api.refusals import add_handlers
 from bot.api.slack import slack_routes
+from bot.api.watched import watched_routes
 
 if TYPE_CHECKING:
     from bot.api.state import Api
@@ -30,7 +31,7 @@ def create_api(api: Api, *, lifespan: Any = None) -> FastAPI:
         lifespan=lifespan,
     )
     add_handlers(app)
-    for routes in (health_routes, slack_routes, node_routes, artifact_routes, incident_routes):
+    for routes in (health_routes, slack_routes, node_routes, artifact_routes, watched_routes, incident_routes):
         app.include_router(routes(api))
     app.add_middleware(RequestGuard, limits=api.limits, metrics=api.metrics)
     return app

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,8 @@ from bot.blocks.texts import Mrkdwn, Translate, code, code_block, cut, esc, join
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case, Noted
 from playbooks.judging.finding import Finding
-from playbooks.judging.recorded import moved_arguments
+from playbooks.judging.recorded import SEEN_TO_RUN, moved_arguments
+from playbooks.reading.watched import WatchedRun
 from playbooks.vocabulary import DriverVerdict, Outcome, Stage
 
 
@@ -57,11 +59,7 @@ def baseline(payload: e.BaselineFrozen, case: Case, _: Translate) -> Reply:
     if payload.change:
         title = _("Baseline {n} frozen: one variable changed", n=number)
     elif payload.baseline.get("engine") == "recorded":
-        title = (
-            _("Baseline of the recorded attempts: the command as it was given")
-            if argv
-            else _("Baseline of the recorded attempts: no command was given")
-        )
+        title = _of_the_recorded(argv, payload.derived_from, _)
     else:
         title = _("Baseline frozen: the minimal command")
     return Reply(title, tuple(lines), footer=(_("baseline {digest}", digest=short(payload.digest)),))
@@ -75,6 +73,14 @@ def change_line(change: dict[str, Any], _: Translate) -> Mrkdwn:
         before=code(change.get("before") if change.get("before") is not None else _.plain("not set"), limit=120),
         after=code(change.get("after") if change.get("after") is not None else _.plain("not set"), limit=120),
     )
+
+
+def _of_the_recorded(argv: list[str], whence: str, _: Translate) -> Mrkdwn:
+    if not argv:
+        return _("Baseline of the recorded attempts: no command was given")
+    if whence == SEEN_TO_RUN:
+        return _("Baseline of the recorded attempts: the command that was seen to run")
+    return _("Baseline of the recorded attempts: the command as it was given")
 
 
 def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
@@ -96,7 +102,7 @@ def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
     if payload.origin == "recorded":
         if payload.outcome is Outcome.READY and found.reached.position < Stage.ENDPOINT_READY.position:
             lines.append(_("The log says that the server came up; nobody is seen to send it a request."))
-        lines.append(_("_Recorded attempt: read from a log that ran elsewhere; nothing was observed here._"))
+        lines += _looked_on(payload, _)
     if payload.left_behind:
         lines.append(_("*Could not be verified gone:* {what}", what=cut("; ".join(payload.left_behind), 400)))
     if payload.tenants:
@@ -113,6 +119,25 @@ def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
     if payload.log_sha256:
         footer.append(_("full log attached · sha256 {digest}", digest=short(payload.log_sha256)))
     return Reply(_attempt_title(payload, found, _), tuple(lines), footer=tuple(footer))
+
+
+def _looked_on(payload: e.AttemptRecorded, _: Translate) -> list[Mrkdwn]:
+    if payload.watched is None:
+        return [_("_Recorded attempt: read from a log that ran elsewhere; nothing was observed here._")]
+    run = WatchedRun.model_validate(payload.watched)
+    what = code(shlex.join(run.command) or run.container or "-", limit=200)
+    lines = [
+        _(
+            "_Recorded attempt: `baseline watch` looked on at {where}, started and stopped nothing:_ {what}",
+            where=run.where or "-",
+            what=what,
+        )
+    ]
+    if run.limits:
+        lines.append(_("*Limits that passed:* {what}", what=cut("; ".join(run.limits), 300)))
+    if run.dropped_bytes:
+        lines.append(_("{bytes} bytes in the middle of the log were not kept.", bytes=run.dropped_bytes))
+    return lines
 
 
 def _attempt_title(payload: e.AttemptRecorded, found: Finding, _: Translate) -> Mrkdwn:

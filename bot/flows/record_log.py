@@ -63,7 +63,9 @@ def record_taken(
         )
         return entry.seq
     _refuse_a_second_copy(incident.case, log, language_for(tx, asker, incident))
-    baseline = newest_or_as_given(tx, services, incident.id, actor=asker.actor, now=now)
+    baseline = newest_or_as_given(
+        tx, services, incident.id, actor=asker.actor, now=now, ran=log.watched.command if log.watched else ()
+    )
     case = tx.lock(incident.id).case
     attempt = AttemptRecorded(
         attempt=1 + max((noted.payload.attempt for noted in case.attempts), default=0),
@@ -73,6 +75,9 @@ def record_taken(
         finding=log.finding.model_dump(mode="json"),
         log_sha256=log.sha256,
         log_name=log.name,
+        exit_code=log.watched.exit_code if log.watched else None,
+        oom_killed=log.watched.oom_killed if log.watched else None,
+        watched=log.watched.model_dump(mode="json") if log.watched else None,
     )
     entry = tx.append(incident.id, attempt, actor=asker.actor, at=now, artifacts=(log.sha256,))
     score_against_previous(tx, services, incident.id, now=now)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from bot.ports import ArtifactMeta
 from playbooks.evidence.redaction import redact_stream
 from playbooks.judging.first_failure import analyse_blocks
+from playbooks.reading.watched import WatchedRun, read_first_line
 from playbooks.reading.whole_lines import whole_lines
 from playbooks.vocabulary import ErrorClass, Stage
 
@@ -43,6 +44,8 @@ class TakenLog:
     redactions: int
     finding: Finding
     stamped: bool = False
+    watched: WatchedRun | None = None
+    """What `baseline watch` saw beside the log, when it wrote this one."""
     """Whether times or process ids stand in it, so that no other run writes the same bytes."""
 
     def meta(self, incident: str | None) -> ArtifactMeta:
@@ -67,11 +70,14 @@ def take_log(services: Services, name: str, chunks: Iterable[bytes]) -> TakenLog
     digest = hashlib.sha256()
     size = redactions = 0
     stamped = False
+    watched: WatchedRun | None = None
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as spool:
 
         def kept() -> Iterator[bytes]:
-            nonlocal size, redactions, stamped
+            nonlocal size, redactions, stamped, watched
             for block, count in redact_stream(whole_lines(chunks, lossless=True)):
+                if not size:
+                    watched = read_first_line(block.partition(b"\n")[0])
                 stamped = stamped or _STAMP.search(block) is not None
                 digest.update(block)
                 spool.write(block)
@@ -83,7 +89,15 @@ def take_log(services: Services, name: str, chunks: Iterable[bytes]) -> TakenLog
         spool.seek(0)
         sha256 = digest.hexdigest()
         services.artifacts.put_stream(iter(lambda: spool.read(_CHUNK_BYTES), b""), expected=sha256)
-    return TakenLog(sha256=sha256, name=name, size_bytes=size, redactions=redactions, finding=finding, stamped=stamped)
+    return TakenLog(
+        sha256=sha256,
+        name=name,
+        size_bytes=size,
+        redactions=redactions,
+        finding=finding,
+        stamped=stamped,
+        watched=watched,
+    )
 
 
 def note(tx: Writing, log: TakenLog, incident: str | None) -> None:

@@ -47,7 +47,7 @@ def analyze(
             del value["decision"]
         print(json.dumps(value, ensure_ascii=False))
         return
-    print(_in_words(finding, file))
+    print(in_words(finding, file))
 
 
 def score_logs(
@@ -154,7 +154,8 @@ def _chunks(file: str) -> Iterator[bytes]:
             yield chunk
 
 
-def _in_words(finding: Finding, file: str) -> str:
+def in_words(finding: Finding, file: str) -> str:
+    """Tell a finding to a person at a terminal. file: the log, for the lines around the root; `-` = it cannot be read again."""
     from playbooks.vocabulary import ErrorClass, Stage
 
     name = finding.error_class.value.replace("_", " ")
@@ -164,7 +165,7 @@ def _in_words(finding: Finding, file: str) -> str:
         unproven = (
             " The server came up by its own word; no request is seen." if finding.reached is Stage.ENGINE_INIT else ""
         )
-        return f"No failure in {finding.lines} lines of {file} ({finding.input_kind}).\nReached: {reached}.{unproven}"
+        return f"No failure in {finding.lines} lines{'' if file == '-' else f' of {file}'} ({finding.input_kind}).\nReached: {reached}.{unproven}"
     out = []
     if finding.error_class is not ErrorClass.UNKNOWN:
         out.append(f"{stage} failed: {name}.")

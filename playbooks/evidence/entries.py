@@ -121,6 +121,8 @@ class AttemptRecorded(Payload):
     node: str | None = None
     log_sha256: str | None = None
     log_name: str = ""
+    watched: dict[str, Any] | None = None
+    """Of a recorded attempt: `WatchedRun` as JSON, when `baseline watch` looked on."""
     exit_code: int | None = None
     oom_killed: bool | None = None
     stopped_after_ms: int | None = None

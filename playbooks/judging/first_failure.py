@@ -25,6 +25,7 @@ from playbooks.judging.skimming import Phase
 from playbooks.judging.tail import Tail
 from playbooks.reading.engine_facts import EngineReader
 from playbooks.reading.transcript import Line, read_line
+from playbooks.reading.watched import read_first_line
 from playbooks.vocabulary import ErrorClass, Stage
 
 _MOST_CANDIDATES = 400
@@ -90,6 +91,11 @@ class Analyser:
         return self._progress.reached
 
     @property
+    def came_up(self) -> bool:
+        """Whether the server said that it is ready."""
+        return self._progress.ready_no is not None
+
+    @property
     def current_stage(self) -> Stage:
         """Stage being worked on."""
         return self._progress.current
@@ -122,6 +128,10 @@ class Analyser:
         self._tail.leave()
 
     def _read(self, line: str | bytes) -> None:
+        if self._no == 1 and (told := read_first_line(line)) is not None:
+            self._exit_code = told.exit_code if self._exit_code is None else self._exit_code
+            self._oom_killed = told.oom_killed if self._oom_killed is None else self._oom_killed
+            return
         read = read_line(self._no, line)
         if "\n" not in read.text:
             self._take(read)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _DOOR = frozenset({"port", "host", "uds", "root_path", "model_tag"})
 """Where the engine listens changes between two runs on one machine and is no variable; `model_tag` says `model` again."""
 _MOST_VALUE = 60
+SEEN_TO_RUN = "the command that was seen to run"
+"""What a baseline of recorded attempts is derived from when `baseline watch` looked on."""
 
 
 def outcome_of(finding: Finding) -> Outcome:

@@ -26,6 +26,8 @@ from playbooks.messages import (
     NodeHello,
     Progress,
     ReportReply,
+    WatchedOffer,
+    WatchedReply,
 )
 from workers.settings import NodeKey
 
@@ -43,6 +45,7 @@ class FakeBot:
     progress: list[Progress] = field(default_factory=list)
     reports: list[JobReport] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
+    watched: list[tuple[WatchedOffer, bytes]] = field(default_factory=list)
     refuse_claim: str = ""
     cancel: set[str] = field(default_factory=set)
     down: bool = False
@@ -133,10 +136,18 @@ def serving(bot: FakeBot) -> Iterator[FakeBot]:
         def do_PUT(self) -> None:
             data = self.rfile.read(int(self.headers["Content-Length"]))
             envelope = json.loads(base64.b64decode(self.headers["Baseline-Envelope"]))
-            open_envelope(envelope, {f"node:{bot.node}": bot.node_signing.public}, ArtifactOffer)
+            keys = {f"node:{bot.node}": bot.node_signing.public}
             if bot.down:
                 self.reply(503, b"")
-            elif hashlib.sha256(data).hexdigest() != self.path.rsplit("/", 1)[1]:
+                return
+            if self.path.startswith("/watched/"):
+                offer = open_envelope(envelope, keys, WatchedOffer)
+                bot.watched.append((offer, data))
+                told = WatchedReply(incident=offer.incident, seq=9, detail="recorded as entry 9", bot_time=bot.now())
+                self.reply(200, sign(told, bot.bot_key, "bot").model_dump_json(by_alias=True).encode())
+                return
+            open_envelope(envelope, keys, ArtifactOffer)
+            if hashlib.sha256(data).hexdigest() != self.path.rsplit("/", 1)[1]:
                 self.reply(409, b'{"error": "digest mismatch"}')
             else:
                 bot.files[hashlib.sha256(data).hexdigest()] = data

@@ -32,6 +32,8 @@ from playbooks.messages import (
     Progress,
     Refusal,
     ReportReply,
+    WatchedOffer,
+    WatchedReply,
 )
 from workers.errors import BotRefused, BotUnreachable
 from workers.settings import NodeKey
@@ -111,13 +113,37 @@ class BotClient:
                 },
             )
 
+    def put_watched(self, path: Path, *, incident: str, sha256: str, patience_s: float) -> WatchedReply:
+        """Hand over the file of a launch that was looked on. Raises BotUnreachable after `patience_s`."""
+
+        def put() -> WatchedReply:
+            size = path.stat().st_size
+            offer = WatchedOffer(
+                incident=incident,
+                node=self._key.node,
+                sha256=sha256,
+                size_bytes=size,
+                name=path.name,
+                at=datetime.now(UTC),
+            )
+            with path.open("rb") as data:
+                response = self._send(
+                    "PUT",
+                    f"/watched/{incident}",
+                    content=iter(lambda: data.read(1 << 16), b""),
+                    headers={
+                        "Baseline-Envelope": base64.b64encode(self._envelope(offer)).decode(),
+                        "Content-Length": str(size),
+                        "Content-Type": "text/plain",
+                    },
+                )
+            return self._opened(f"/watched/{incident}", response, WatchedReply)
+
+        return self._patiently(put, patience_s)
+
     def _post(self, path: str, body: BaseModel, expect: type[M]) -> M:
         sent_at = datetime.now(UTC)
-        response = self._send("POST", path, content=self._envelope(body))
-        try:
-            reply = open_envelope(response.json(), {"bot": self._key.bot}, expect)
-        except (ValueError, MessageError) as error:
-            raise BotUnreachable(f"{path}: expected an answer signed by the bot, found none ({error})") from error
+        reply = self._opened(path, self._send("POST", path, content=self._envelope(body)), expect)
         bot_time = getattr(reply, "bot_time", None)
         if isinstance(bot_time, datetime):
             now = datetime.now(UTC)
@@ -125,6 +151,12 @@ class BotClient:
             with self._lock:
                 self._offset_ms = round((middle - bot_time).total_seconds() * 1000)
         return reply
+
+    def _opened(self, path: str, response: httpx.Response, expect: type[M]) -> M:
+        try:
+            return open_envelope(response.json(), {"bot": self._key.bot}, expect)
+        except (ValueError, MessageError) as error:
+            raise BotUnreachable(f"{path}: expected an answer signed by the bot, found none ({error})") from error
 
     def _envelope(self, body: BaseModel) -> bytes:
         return sign(body, self._key.signing, self._key.key_id).model_dump_json(by_alias=True).encode()
