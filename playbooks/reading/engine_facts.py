@@ -50,6 +50,8 @@ def _arguments(text: str) -> dict[str, str] | None:
     """Read the dictionary that the engine prints; None where it is cut or holds more than plain values."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    if not isinstance(value, dict):
         return None
     return {str(name): str(given)[:_MOST_VALUE] for name, given in value.items() if not is_secret_name(str(name))}

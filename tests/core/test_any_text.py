@@ -110,3 +110,20 @@ def test_a_long_input_is_judged_within_its_bounds(data: bytes) -> None:
     found = analyse_text(data, CATALOGUE)
     assert found.lines == max(1, data.count(b"\n"))
     assert len(found.root_text or "") <= 20_000
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        pytest.param(b"{'/models/m'}", id="a set"),
+        pytest.param(b"{{'a': 1}}", id="a set of what cannot be in one"),
+        pytest.param(b"{[]: 1}", id="a key that cannot be one"),
+        pytest.param(b"{'a': " + b"[" * 500 + b"]" * 500 + b"}", id="deep"),
+        pytest.param(b"{'a': 1", id="cut"),
+        pytest.param(b"{'a': f(1)}", id="a call"),
+    ],
+)
+def test_arguments_that_are_no_dictionary_are_not_taken_for_one(printed: bytes) -> None:
+    line = b"(APIServer pid=1) INFO 04-04 08:00:00 [api_utils.py:286] non-default args: %s\n" % printed
+    sound(line)
+    assert analyse_text(line, CATALOGUE).engine.arguments is None or printed.endswith(b"]}")
