@@ -44,5 +44,10 @@ def docker_host() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def python_image(docker_host: str) -> str:
+    return services.python_image(docker_host)
+
+
+@pytest.fixture(scope="session")
 def busybox_image(docker_host: str) -> str:
     return services.busybox_image(docker_host)

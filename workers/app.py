@@ -5,30 +5,28 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from playbooks.catalog import load_catalogue
-from playbooks.messages import FingerprintFacts, FingerprintParams, queue_of
+from playbooks.messages import queue_of
 from playbooks.vocabulary import JobKind
 from workers.adapters import process_table, queue_processes
 from workers.adapters.bot_client import BotClient
+from workers.adapters.clocks import SystemClock
 from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.adapters.host_reader import RootHostReader
 from workers.adapters.inside_reader import ProbeInsideReader
 from workers.adapters.lifetime import die_with_parent, only_worker
-from workers.adapters.nvml_reader import NoGpus, NvmlReader
+from workers.adapters.nvml_reader import NvmlReader
 from workers.adapters.process_engine import ProcessEngine
 from workers.adapters.scene_reader import LiveSceneReader
 from workers.adapters.spool import FileSpool
 from workers.adapters.supervisor import Ended, Supervisor
 from workers.jobs.deps import Deps
-from workers.jobs.fingerprint import read_fingerprint
 from workers.jobs.running import Delivered, run_delivery
 from workers.journal import Journal
 from workers.policy import load_policy
@@ -40,22 +38,6 @@ if TYPE_CHECKING:  # takes seconds to import, and only the queue processes need 
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
 """Longer than the longest job, always: else a running job is delivered a second time."""
-
-
-class SystemClock:
-    """The node's clocks."""
-
-    def now(self) -> datetime:
-        """Return aware UTC time."""
-        return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Return seconds that only go forward."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +88,6 @@ def wire(node: str, settings: NodeSettings | None = None) -> Node:
         is_alive=process_table.is_alive,
     )
     return Node(settings, key, deps)
-
-
-def read_local(
-    *, root: Path, container: str | None, image: str | None, python: str | None, model: str | None
-) -> FingerprintFacts:
-    """Read this machine's fingerprint without bot, broker or settings; a root that is not `/` is read as a recorded one.
-
-    Raises:
-        UnusableRequest: more than one place to look into.
-    """
-    here = root == Path("/")
-    gateway = DockerGateway() if here else None
-    return read_fingerprint(
-        FingerprintParams(container=container, image=image, python=python, model_path=model),
-        host=RootHostReader(root=root, data_dir=Path.cwd(), docker=gateway),
-        gpus=NvmlReader() if here else NoGpus(),
-        inside=ProbeInsideReader(gateway, worker="cli"),
-        clock=SystemClock(),
-    )
 
 
 def celery_app(broker_url: str, run: Callable[[dict[str, Any]], Delivered], *, folder: Path) -> Celery:

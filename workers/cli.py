@@ -86,8 +86,8 @@ def fingerprint(  # noqa: PLR0917 - options of a command
     Needs no bot, no broker and no settings; changes nothing.
     """
     from playbooks.judging.consistency import compare
-    from workers.app import read_local
     from workers.jobs.fingerprint_table import table
+    from workers.reading_here import read_local
 
     try:
         facts = read_local(root=root, container=container, image=image, python=python, model=model)

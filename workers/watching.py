@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from playbooks.catalog import load_catalogue, load_playbook
 from playbooks.commands.analyze import in_words
 from playbooks.messages import Limits
+from workers.adapters.clocks import SystemClock
 from workers.adapters.watched_sources import CommandSource, ContainerSource, Source, StdinSource
 from workers.adapters.watching import default_name, look_on
-from workers.app import SystemClock
 from workers.errors import BotError, InvalidNodeSettings, UnusableRequest
 from workers.settings import read_key, read_settings
 

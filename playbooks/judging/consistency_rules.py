@@ -13,6 +13,13 @@ _GIB = 1 << 30
 _SMALL_SHM_BYTES = _GIB
 """Docker's default is 64 MiB; NCCL and the workers of several ranks need more than a GiB of head room."""
 _UNLIMITED = -1
+_NO_GPU_RUNTIME = (
+    "could not select device driver",
+    "nvidia-container-cli",
+    "nvidia-container-runtime",
+    "unresolvable CDI devices",
+    "CDI device injection failed",
+)
 _DEVICES_NEEDED = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 
 
@@ -112,6 +119,13 @@ def _gpus_given(host: Facts, container: Facts) -> Iterator[Disagreement]:
         yield Disagreement(
             "gpu-runtime", ("container.runtime", "container.device_requests", "docker.default_runtime"), text
         )
+
+
+def _gpus_refused(_host: Facts, container: Facts) -> Iterator[Disagreement]:
+    error = value_of(container, "container.error")
+    if isinstance(error, str) and any(word in error for word in _NO_GPU_RUNTIME):
+        text = f"the container runtime gives no GPU to a container: {shown(error)}"
+        yield Disagreement("gpu-runtime", ("container.error", "docker.runtimes", "docker.cdi_devices"), text)
 
 
 def _cuda_init(_host: Facts, container: Facts) -> Iterator[Disagreement]:
@@ -218,7 +232,7 @@ def _rdma(host: Facts, container: Facts) -> Iterator[Disagreement]:
 
 
 RULES: tuple[Rule, ...] = (
-    _one_kernel, _nvml, _injected_libcuda, _compat_in_use, _count, _gpus_given, _cuda_init, _moved_tag, _engine_build,
+    _one_kernel, _nvml, _injected_libcuda, _compat_in_use, _count, _gpus_given, _gpus_refused, _cuda_init, _moved_tag, _engine_build,
     _architecture, _shared_memory, _device_rights, _rdma,
 )  # fmt: skip
 

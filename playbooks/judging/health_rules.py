@@ -22,6 +22,8 @@ _NVML: dict[Any, str] = {
     999: "unknown; in a container: access to the devices was lost, recreate it",
     "hang": "NVML did not answer in time: the driver hangs (see Xid 119)",
 }
+_NO_DRIVER = frozenset({9, 12})
+"""What NVML answers on any machine without a GPU: a finding only where there is one, or its driver."""
 _UNOWNED_BYTES = 1 << 28
 """Less is the driver's own context; the same limit for every GPU."""
 _SLOWED = {0x8: "hardware slowdown", 0x40: "hardware thermal slowdown", 0x80: "power brake"}
@@ -50,7 +52,8 @@ def _driver(host: Facts, _container: Facts) -> Iterator[Disagreement]:
             "driver-packages", ("driver.packages_half_installed",), f"half-installed driver packages: {shown(half)}"
         )
     error = value_of(host, "nvml.error")
-    if error not in {None, 0} and value_of(host, "driver.loaded"):
+    hardware = value_of(host, "driver.loaded") or value_of(host, "driver.on_disk") or value_of(host, "pci.gpu_count")
+    if error not in {None, 0} and (hardware or error not in _NO_DRIVER):
         yield Disagreement(
             "nvml-error", ("nvml.error",), f"NVML answers {error}: {_NVML.get(error, 'see the table of NVML errors')}"
         )

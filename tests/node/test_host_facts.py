@@ -12,16 +12,17 @@ from playbooks.reading.fields import FIELDS, read, spec_of, value_of
 from playbooks.vocabulary import FieldStatus
 from tests.support.node_builders import FakeGpus, FakeHost, FakeInside
 from workers.adapters.attempted import attempt
+from workers.adapters.clocks import SystemClock
 from workers.adapters.host_reader import RootHostReader
 from workers.adapters.inside_reader import ProbeInsideReader
 from workers.adapters.kernel_log import kernel_facts
 from workers.adapters.model_files import model_facts
-from workers.app import SystemClock, read_local
 from workers.errors import ProbeFailed, UnusableRequest
 from workers.jobs.driver_state import driver_state
 from workers.jobs.fingerprint import read_fingerprint
 from workers.jobs.fingerprint_table import table
 from workers.ports import Facts
+from workers.reading_here import read_local
 
 OPEN = (
     "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {v}  Release Build  (b@h)  Mon Aug  4\nGCC version: 12\n"

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from playbooks.judging.consistency import compare
+from playbooks.messages import FieldValue
 from playbooks.reading.fields import value_of
 from playbooks.vocabulary import FieldStatus
 from tests.support import nvml_stub
@@ -105,6 +107,45 @@ def test_leftovers(stub: Stub, pid: int, unowned: int, processes: list[dict[str,
 )
 def test_what_waits_for_a_reset(stub: Stub, setting: str, field: str, expected: object) -> None:
     assert value_of(stub(count=1, **{setting: 1}), f"gpu.0.{field}") == expected
+
+
+LOADED = FieldValue(status=FieldStatus.OK, value="580.105.08", source="/proc/driver/nvidia/version")
+
+
+@pytest.mark.parametrize(
+    ("states", "rules"),
+    [
+        pytest.param({}, set(), id="eight healthy GPUs"),
+        pytest.param({"count": 4, "name": "NVIDIA GB300"}, set(), id="four GPUs of one clique"),
+        pytest.param({"init": 9}, {"nvml-error"}, id="error 9"),
+        pytest.param({"init": 12}, {"nvml-error"}, id="error 12"),
+        pytest.param({"init": 15}, {"nvml-error"}, id="error 15"),
+        pytest.param({"init": 17}, {"nvml-error"}, id="error 17"),
+        pytest.param({"init": 18}, {"nvml-error"}, id="error 18"),
+        pytest.param({"init": 999}, {"nvml-error"}, id="error 999"),
+        pytest.param({"hang": 30, "timeout_s": 0.5}, {"nvml-hang"}, id="a hang"),
+        pytest.param({"lost": 3}, {"gpu-error"}, id="one of eight is lost"),
+        pytest.param({"used": 40 << 30}, {"memory-without-owner"}, id="leftovers of nobody"),
+        pytest.param({"used": 40 << 30, "pid": 4711, "count": 1}, {"tenants"}, id="leftovers of a process"),
+        pytest.param({"mig_pending": 1}, {"mig-pending"}, id="MIG pending"),
+        pytest.param({"remap_pending": 1}, {"remap-pending"}, id="a row remap pending"),
+        pytest.param({"fabric": 2}, {"fabric"}, id="the fabric in progress"),
+        pytest.param({"fabric": 1}, {"fabric"}, id="the fabric not started"),
+        pytest.param({"old": 1}, set(), id="an older library"),
+    ],
+)
+def test_each_state_of_a_node_has_its_finding(stub: Stub, states: dict[str, Any], rules: set[str]) -> None:
+    facts = stub(**states)
+    tenants = [row for i in range(8) for row in value_of(facts, f"gpu.{i}.processes") or ()]
+    facts |= {"driver.loaded": LOADED, "tenants": FieldValue(status=FieldStatus.OK, value=tenants, source="NVML")}
+    found = compare(facts, {})
+    assert {one.rule for one in found} == rules
+    assert all(one.evidence for one in found if one.rule != "nvml-hang")
+
+
+@pytest.mark.parametrize("code", [9, 12])
+def test_a_machine_without_a_gpu_has_no_finding_for_that(stub: Stub, code: int) -> None:
+    assert compare(stub(init=code), {}) == ()
 
 
 def test_an_older_library_costs_only_what_it_lacks(stub: Stub) -> None:

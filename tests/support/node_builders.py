@@ -19,10 +19,10 @@ from playbooks.vocabulary import JobKind
 from tests.support.fake_bot import FakeBot
 from workers.adapters import process_table
 from workers.adapters.bot_client import BotClient
+from workers.adapters.clocks import SystemClock
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.adapters.process_engine import ProcessEngine
 from workers.adapters.spool import FileSpool
-from workers.app import SystemClock
 from workers.jobs.deps import Deps
 from workers.jobs.running import Delivered, run_delivery
 from workers.journal import Journal

@@ -163,3 +163,48 @@ def busybox_image(docker_host: str, name: str = "baseline-test/busybox:1") -> st
     subprocess.run(command, input=tar, check=True, capture_output=True, env={**os.environ, "DOCKER_HOST": docker_host})
     shutil.rmtree(folder)
     return name
+
+
+def python_image(docker_host: str, name: str = "baseline-test/python:1") -> str:
+    """Import an image made of this machine's own system Python and the libraries it needs; return its name."""
+    folder = Path(tempfile.mkdtemp(prefix="baseline-img-"))
+    python = Path("/usr/bin/python3").resolve()
+    home = Path("/usr/lib") / python.name
+    linked = subprocess.run(["ldd", str(python)], check=True, capture_output=True, text=True).stdout
+    modules = [
+        path
+        for path in (home / "lib-dynload").iterdir()
+        if path.name.startswith(("_json", "_ctypes", "_posixsubprocess", "resource", "_struct"))
+    ]
+    for module in modules:
+        linked += subprocess.run(["ldd", str(module)], check=True, capture_output=True, text=True).stdout
+    libraries = {word for word in linked.split() if word.startswith("/")}
+    for library in libraries:
+        target = folder / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(library).resolve(), target)
+    shutil.copytree(
+        home,
+        folder / str(home).lstrip("/"),
+        symlinks=False,
+        ignore=shutil.ignore_patterns("test", "dist-packages", "__pycache__", "idlelib", "config-*"),
+    )
+    (folder / "usr/bin").mkdir(parents=True, exist_ok=True)
+    shutil.copy(python, folder / "usr/bin" / "python3")
+    (folder / "bin").mkdir()
+    shutil.copy("/bin/busybox", folder / "bin" / "busybox")
+    for tool in ("sh", "sleep"):
+        (folder / "bin" / tool).symlink_to("busybox")
+    tar = subprocess.run(["tar", "-C", str(folder), "-c", "."], check=True, capture_output=True).stdout
+    changes = [
+        "-c",
+        "ENV PATH=/usr/bin:/bin",
+        "-c",
+        "ENV CUDA_VERSION=13.0.1",
+        "-c",
+        "ENV NVIDIA_REQUIRE_CUDA=cuda>=13.0",
+    ]
+    command = ["docker", "import", *changes, "-", name]
+    subprocess.run(command, input=tar, check=True, capture_output=True, env={**os.environ, "DOCKER_HOST": docker_host})
+    shutil.rmtree(folder)
+    return name

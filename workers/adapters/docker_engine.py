@@ -18,6 +18,7 @@ from docker.models.containers import Container
 from docker.types import DeviceRequest, Mount, Ulimit
 
 from workers.adapters.docker_gateway import DockerGateway, explanation
+from workers.adapters.inside_reader import LABEL_PROBE
 from workers.errors import EngineUnavailable, ProbeFailed, StartFailed
 from workers.ports import EngineRef, EngineState, LaunchSpec, RunningEngine
 
@@ -83,7 +84,7 @@ class DockerEngine:
         return DockerHandle(self._gateway, ref).stop(grace_s=1)
 
     def sweep(self, *, spare: frozenset[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Remove every container that carries this worker's label and a job that is not spared."""
+        """Remove every container of this worker whose job is not spared, and every short-lived one that a probe left."""
         ended: list[str] = []
         failed: list[str] = []
         with self._gateway.client(timeout_s=60) as client:
@@ -94,6 +95,9 @@ class DockerEngine:
                 name = f"container {container.short_id} of job {job}"
                 left = self.clear(EngineRef("docker", container.id or "", job, "", 0))
                 (failed if left else ended).append(name)
+            for container in client.containers.list(all=True, filters={"label": f"{LABEL_PROBE}={self._worker}"}):
+                left = self.clear(EngineRef("docker", container.id or "", "", "", 0))
+                (failed if left else ended).append(f"container {container.short_id} of a probe")
         return tuple(ended), tuple(failed)
 
     def _options(self, spec: LaunchSpec) -> dict[str, Any]:
