@@ -23,6 +23,7 @@ from playbooks.evidence.entries import (
 )
 from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
 from playbooks.judging import boundary, consistency, regression
+from playbooks.judging.disagreement import Disagreement
 from playbooks.judging.minimal_command import model_of
 from playbooks.judging.option_words import options_of
 from playbooks.messages import (
@@ -83,7 +84,10 @@ def _fingerprint(services: Services, context: Context) -> Judged:
         node=job.node,
         facts=facts.model_dump(mode="json"),
         stable_sha256=consistency.stable_digest(facts.host, facts.container),
-        disagreements=[_plain(found) for found in consistency.compare(facts.host, facts.container)],
+        disagreements=[
+            _plain(found)
+            for found in (*consistency.compare(facts.host, facts.container), *_against_other_nodes(context, facts))
+        ],
         moved=list(moved),
     )
     boundaries = services.definitions.boundaries()
@@ -102,6 +106,18 @@ def _fingerprint(services: Services, context: Context) -> Judged:
         findings=[_plain(found) for found in verdict.findings],
     )
     return Judged(entries=(recorded, judged))
+
+
+def _against_other_nodes(context: Context, facts: FingerprintFacts) -> tuple[Disagreement, ...]:
+    """Compare with the newest fingerprint of each other node of the case: what must be equal for one launch over both."""
+    newest = {noted.payload.node: noted.payload.facts for noted in context.case.fingerprints}
+    found: list[Disagreement] = []
+    for node, stored in sorted(newest.items()):
+        if node != context.job.node:
+            other = FingerprintFacts.model_validate(stored)
+            sides = ({**other.container, **other.host}, {**facts.container, **facts.host})
+            found += consistency.between_nodes(*sides, names=(node, context.job.node))
+    return tuple(found)
 
 
 def _model(context: Context) -> str:

@@ -35,6 +35,8 @@ _SAME_ON_ALL_NODES: Mapping[str, str] = {
     "model.config_sha256": "the model's configuration",
     "os.machine": "the architecture",
     "network.mtu": "the MTU of the interfaces",
+    "clock.synchronised": "whether the clock is synchronised",
+    "clock.timezone": "the time zone",
 }
 _SAME_GPUS: Mapping[str, str] = {
     "name": "the GPUs",

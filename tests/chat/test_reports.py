@@ -17,6 +17,7 @@ from bot.flows.request_job import Wish, request_job
 from bot.flows.store_artifact import store_artifact
 from bot.flows.take_lease import take_lease
 from bot.ports import Job, JobState, OutboxKind, OutboxState
+from playbooks.evidence.entries import FingerprintRecorded
 from playbooks.judging.baseline import Interpreter
 from playbooks.messages import (
     ArtifactOffer,
@@ -48,6 +49,7 @@ from tests.support.bot_services import (
     payloads,
     say_hello,
 )
+from tests.support.people import record
 
 LOG = b"INFO 12-01 02:41:00 [api_server.py:1] vLLM API server version 0.11.0\nOSError: no such model\n"
 LOG_SHA = hashlib.sha256(LOG).hexdigest()
@@ -459,6 +461,18 @@ def test_a_second_fingerprint_names_what_moved(bot: TestBot) -> None:
     assert len(moved) == 1
     assert "575.57.08" in moved[0]
     assert "580.95.05" in moved[0]
+
+
+def test_the_nodes_of_a_case_are_compared_and_what_differs_stands_in_the_newest_fingerprint(bot: TestBot) -> None:
+    incident = open_case(bot)
+    other = fingerprint("575.57.08").model_dump(mode="json")
+    record(bot, incident, FingerprintRecorded(job_id="JOB-X", node="gpu-b2", facts=other, stable_sha256="2" * 64))
+    for driver, expected in (("575.57.08", []), ("580.95.05", ["node-differs"])):
+        job = claimed(bot, incident, JobKind.FINGERPRINT)
+        record_report(bot.services, report_of(bot, job, fingerprint(driver)))
+        found = payloads(bot, incident, "fingerprint:recorded")[-1]["disagreements"]
+        assert [one["rule"] for one in found if one["rule"] == "node-differs"] == expected
+    assert "575.57.08 on gpu-b2, 580.95.05 on gpu-a1" in str(found)
 
 
 def test_a_scene_keeps_what_was_saved_and_what_was_not(bot: TestBot, mine: str) -> None:
