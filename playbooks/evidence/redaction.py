@@ -51,12 +51,12 @@ _REST_OF_VALUE = re.compile(r"[^\"'\\\r\n]*")
 _COOKIE = re.compile(r"(?i)(?<![\w-])((?:set-)?cookie\\?[\"']?\s{0,8}:\s{0,8}\\?[\"']?)([^\"'\\\r\n]{1,8192})")
 _SCHEME = re.compile(r"(?i)(?<![\w-])(bearer|basic)((?:\s{1,8}|\\ ))([A-Za-z0-9._~+/=-]{8,4096})")
 _NAMED = re.compile(
-    r"(?<![\w-])(?:(?P<name>-{0,2}[A-Za-z_][\w-]{1,80})\\?[\"']?\s{0,8}[=:]>?\s{0,8}"
-    r"|--(?P<flag>[A-Za-z][\w-]{1,80})(?:[\"']\s{0,8},\s{0,8}|\s{1,8}))"
+    r"(?<![\w-])(?:(?P<name>-{0,2}[A-Za-z_][\w-]{1,80})\\{0,15}[\"']?\s{0,8}[=:]>?\s{0,8}"
+    r"|--(?P<flag>[A-Za-z][\w-]{1,80})(?:\\{0,15}[\"']\s{0,8},\s{0,8}|\s{1,8}))"
 )
 """A name and the sign after it: `NAME=`, `"name": `, `--flag `, `'--flag', `. What follows is read by `_VALUE`."""
 _VALUE = re.compile(
-    r"\\?\"(?P<double>[^\"\\\r\n]{1,8192})|\\?'(?P<single>[^'\\\r\n]{1,8192})|\[(?P<list>\s{0,8}\\?[\"'][^\]\r\n]{1,8192})"
+    r"\\{0,15}\"(?P<double>[^\"\\\r\n]{1,8192})|\\{0,15}'(?P<single>[^'\\\r\n]{1,8192})|\[(?P<list>\s{0,8}\\{0,15}[\"'][^\]\r\n]{1,8192})"
     r"|(?P<bare>[^\s\"',;&(){}\\<>|]{1,8192})"
 )
 _LOGIN = re.compile(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,11 @@ from playbooks.messages import FingerprintParams
 from playbooks.reading.fields import FIELDS, read, spec_of, value_of
 from playbooks.vocabulary import FieldStatus
 from tests.support.node_builders import FakeGpus, FakeHost, FakeInside
+from workers.adapters import inside_probe
 from workers.adapters.attempted import attempt
 from workers.adapters.clocks import SystemClock
 from workers.adapters.host_reader import RootHostReader
-from workers.adapters.inside_reader import ProbeInsideReader
+from workers.adapters.inside_reader import ProbeInsideReader, probe_text
 from workers.adapters.kernel_log import kernel_facts
 from workers.adapters.model_files import model_facts
 from workers.errors import ProbeFailed, UnusableRequest
@@ -266,3 +269,32 @@ def test_shared_memory_that_a_living_process_has_mapped_is_no_leftover(tmp_path:
     mapping = "7f0000000000-7f0000001000 rw-s 00000000 00:1a 5   /dev/shm/"
     write(tmp_path, "proc/42/maps", f"{mapping}psm_alive\n{mapping}nccl-alive\n{mapping}psm_dead (deleted)\n")
     assert value_of(host(tmp_path), "shm.leftovers") == ["psm_dead"]
+
+
+def test_the_probe_is_written_for_the_oldest_python_that_images_have() -> None:
+    parts = {"probe": probe_text()} | {
+        name: getattr(inside_probe, name) for name in ("VERSIONS", "CUDA", "NVML", "TORCH")
+    }
+    for name, text in parts.items():
+        tree = ast.parse(text.replace("%%", "%").replace("%r", "()"), filename=name, feature_version=(3, 8))
+        for node in ast.walk(tree):
+            called = node.func if isinstance(node, ast.Call) else None
+            attribute = called.attr if isinstance(called, ast.Attribute) else ""
+            # newer than 3.8: str.removeprefix and removesuffix, dict | dict is an operator and no call
+            assert attribute not in {
+                "removeprefix",
+                "removesuffix",
+                "is_relative_to",
+                "packages_distributions",
+                "bit_count",
+            }, name
+            assert not (
+                isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr) and isinstance(node.left, ast.Dict)
+            ), name
+        imported = {
+            alias.name.partition(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+        assert imported <= sys.stdlib_module_names | {"torch"}, name
