@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict
 
 from playbooks.evidence.signing import Envelope as Envelope  # noqa: PLC0414  # re-exported: the envelope of all of these
 from playbooks.judging.baseline import Baseline, Change, FixedSample
+from playbooks.judging.cache_facts import CacheProbeFacts as CacheProbeFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.finding import Finding
+from playbooks.judging.request_run import RequestRun as RequestRun  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.reading.fields import FieldValue as FieldValue  # noqa: PLC0414  # re-exported: readers and rules share it
 from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
 
@@ -79,6 +81,14 @@ class RequestParams(Message):
     target_attempt: int
     sample: FixedSample
     runs: int = 3
+    timeout_s: int = 120
+
+
+class CacheProbeParams(Message):
+    """Of `cache_probe`: the held attempt whose prefix cache is probed, how often, and how long one request may take."""
+
+    target_attempt: int
+    rounds: int = 2
     timeout_s: int = 120
 
 
@@ -155,25 +165,6 @@ class LimitHit(Message):
     limit_s: int
     observed: str = ""
     """What was seen then: last line, process states, stacks."""
-
-
-class RequestRun(Message):
-    """One run of the fixed request. Times in milliseconds since its start; None = did not happen."""
-
-    n: int
-    started_at: datetime
-    first_token_ms: int | None = None
-    ended_ms: int
-    http_status: int | None = None
-    finish_reason: str | None = None
-    complete: bool
-    error: str | None = None
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    output_sha256: str | None = None
-    output_head: str = ""
-    system_fingerprint: str | None = None
 
 
 class HeldEngine(Message):

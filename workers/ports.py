@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from playbooks.judging.baseline import ContainerOptions, FixedSample, ImageRef, Mount
+from playbooks.judging.cache_facts import Scrape
 from playbooks.messages import (
     ArtifactRef,
     ClaimReply,
@@ -149,6 +150,15 @@ class EngineHttp(Protocol):
         ...
 
     def model_name(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None: ...
+    def model_length(self, endpoint: str, *, headers: Mapping[str, str]) -> int | None: ...
+    def tokens(
+        self, endpoint: str, text: str, *, model: str | None, headers: Mapping[str, str]
+    ) -> list[int] | None: ...
+    def metrics(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None: ...
+    def read_metrics(self, text: str) -> tuple[Scrape, dict[str, str]] | None:
+        """Return the counters and the labels of the cache's configuration; None when it is no metrics text."""
+        ...
+
     def ask(
         self,
         endpoint: str,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Block, Message, Ref, actions, button, context, menu, sections
 from bot.blocks.limits import fit
-from bot.blocks.terms import DECISIONS, DRIVER_VERDICTS, JOBS, PHASES, REQUEST_VERDICTS, STAGES
+from bot.blocks.terms import CACHE_VERDICTS, DECISIONS, DRIVER_VERDICTS, JOBS, PHASES, REQUEST_VERDICTS, STAGES
 from bot.blocks.texts import N_, Mrkdwn, Translate, bold, cut, esc, joined, person, when
 from playbooks.guiding import seen
 from playbooks.guiding.case import Case
+from playbooks.guiding.features import BRING
 from playbooks.vocabulary import JobKind, Phase, Stage
 
 if TYPE_CHECKING:
@@ -165,6 +166,15 @@ def _progress(case: Case, _: Translate) -> Mrkdwn:
         last_request = case.requests[-1]
         verdict = _(REQUEST_VERDICTS[last_request.payload.verdict])
         parts.append(_("fixed request {verdict} #{seq}", verdict=verdict, seq=last_request.seq))
+    if case.cache_probes:
+        last_probe = case.cache_probes[-1]
+        parts.append(
+            _(
+                "prefix cache: {verdict} #{seq}",
+                verdict=_(CACHE_VERDICTS[last_probe.payload.verdict]),
+                seq=last_probe.seq,
+            )
+        )
     return joined(parts, " · ")
 
 
@@ -222,6 +232,11 @@ def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> lis
             return [
                 button(_.plain(_JOB_BUTTONS.get(kind, "Run it")), "job", Ref(incident, kind.value), style="primary")
             ]
+        case "add_back":
+            said = (
+                _.plain("Bring prefix caching back") if step.item == BRING else _.plain("Put the stable baseline back")
+            )
+            return [button(said, "add_back", Ref(incident, step.item or ""), style="primary")]
         case "decide":
             return [button(_.plain("Propose a decision"), "propose", Ref(incident), style="primary")]
         case "approve":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from bot.blocks import evidence_decisions, evidence_facts, evidence_launches
+from bot.blocks import evidence_decisions, evidence_facts, evidence_launches, evidence_probes
 from bot.blocks.elements import Message, actions, context, sections
 from bot.blocks.limits import fit
 from bot.blocks.reply import Reply
@@ -47,6 +47,7 @@ _RENDER: dict[str, Callable[[Any, Case, Translate], Reply]] = {
     e.AttemptRecorded.KIND: evidence_launches.attempt,
     e.ScoreGiven.KIND: evidence_launches.score,
     e.RequestRecorded.KIND: evidence_launches.requests,
+    e.CacheProbed.KIND: evidence_probes.cache,
     e.HeldEnded.KIND: evidence_launches.held_ended,
     e.LogAnalysed.KIND: evidence_launches.log_analysed,
     e.PhaseEntered.KIND: evidence_decisions.phase,

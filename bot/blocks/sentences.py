@@ -23,6 +23,8 @@ TEMPLATES = (
     "Score {score} (#{seq}): {what}",
     "Gate item {no} is open: {text}.",
     "The fixed request completes repeatedly (#{seq}). Export the bundle, or close the case.",
+    "The feature was proven alone, and the baseline was seen again (#{seq}). Export the bundle, or close the case.",
+    "The feature moved the result ({moved}): put the stable baseline back.",
     "Not carried out by this version of Baseline. {how}",
     "Take out {options}: features come back one at a time, on a stable baseline.",
     "This was to be {expected}, and more moved: {moved}. Put it back, and run two attempts again.",

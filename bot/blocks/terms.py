@@ -87,6 +87,19 @@ REQUEST_VERDICTS: dict[str, str] = {
     "failed": N_("failed"),
     "inconclusive": N_("inconclusive"),
 }
+CACHE_VERDICTS: dict[str, str] = {
+    "hit": N_("hits"),
+    "repeat_only": N_("only exact repeats hit"),
+    "miss": N_("no hits"),
+    "disabled": N_("the cache is off"),
+    "inconclusive": N_("inconclusive"),
+    "contaminated": N_("disturbed by other traffic"),
+}
+CAUSE_STATES: dict[str, str] = {
+    "excluded": N_("excluded"),
+    "suspected": N_("suspected"),
+    "unknown": N_("not known"),
+}
 ROLES: dict[Role, str] = {
     Role.VIEWER: N_("viewer"),
     Role.RESPONDER: N_("responder"),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from bot.flows.add_back import roll_back_a_failed_cache
 from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
 from bot.flows.judge_launch import judge_launch, read_log
-from bot.flows.judged import Context, Judged
+from bot.flows.judged import Context, FollowUp, Judged
 from bot.flows.node_jobs import command_facts
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import (
     BoundaryJudged,
+    CacheProbed,
     FingerprintRecorded,
     HeldEnded,
     JobEnded,
@@ -22,14 +24,15 @@ from playbooks.evidence.entries import (
     SceneCollected,
 )
 from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
-from playbooks.judging import boundary, consistency, regression
+from playbooks.judging import boundary, consistency, prefix_cache, regression
 from playbooks.judging.disagreement import Disagreement
 from playbooks.judging.minimal_command import model_of
 from playbooks.judging.option_words import options_of
 from playbooks.messages import (
+    CacheProbeFacts,
+    CacheProbeParams,
     CollectFacts,
     FingerprintFacts,
-    Message,
     RequestFacts,
     StopParams,
     SweepFacts,
@@ -37,11 +40,13 @@ from playbooks.messages import (
 from playbooks.vocabulary import JobKind, JobOutcome
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from bot.flows.services import Services
-    from bot.ports import Job
+    from bot.ports import Job, Writing
     from playbooks.messages import JobReport
 
-F = TypeVar("F", bound=Message)
+F = TypeVar("F", bound=BaseModel)
 
 
 def judge_facts(services: Services, context: Context) -> Judged:
@@ -62,7 +67,9 @@ def judge_facts(services: Services, context: Context) -> Judged:
             return _requests(context)
         case JobKind.STOP | JobKind.SWEEP:
             return _ended_things(context)
-        case JobKind.LADDER | JobKind.CACHE_PROBE | JobKind.FEATURE_PROBE:
+        case JobKind.CACHE_PROBE:
+            return _cache_probe(context)
+        case JobKind.LADDER | JobKind.FEATURE_PROBE:
             return Judged(entries=(_job_ended(context.job, "facts are kept; this version has no rule for them"),))
         case _ as never:
             assert_never(never)
@@ -166,7 +173,48 @@ def _requests(context: Context) -> Judged:
     ]
     if not facts.engine_alive:
         entries += _held_ended(context, facts.target_attempt, "died", "not alive after the requests")
-    return Judged(entries=tuple(entries))
+    return Judged(entries=tuple(entries), follow_ups=(_cache_off_again(context),))
+
+
+def _cache_probe(context: Context) -> Judged:
+    facts = _read(CacheProbeFacts, context.report)
+    attempt = CacheProbeParams.model_validate(context.job.request.params).target_attempt
+    judged = prefix_cache.judge(facts)
+    expected = {"A1": 0, "A2": facts.expected_repeat, "A3": facts.expected_prefix, "A4": facts.expected_prefix}
+    rows = [
+        {
+            "round": shot.round,
+            "name": shot.name,
+            "tokens": shot.tokens,
+            "expected": expected.get(shot.name, 0),
+            "cached": shot.run.cached_tokens,
+            "counted": prefix_cache.counted_hits(shot),
+            "ttft_ms": shot.run.first_token_ms,
+        }
+        for shot in facts.shots
+    ]
+    entries: list[Payload] = [
+        CacheProbed(
+            job_id=context.job.id,
+            attempt=attempt,
+            verdict=judged.verdict.value,
+            grounds=judged.grounds,
+            remarks=list(judged.remarks),
+            causes=[_plain(cause) for cause in judged.causes],
+            rows=rows,
+            config=facts.config.model_dump(mode="json"),
+        )
+    ]
+    if not facts.engine_alive:
+        entries += _held_ended(context, attempt, "died", "not alive after the cache probe")
+    return Judged(entries=tuple(entries), follow_ups=(_cache_off_again(context),))
+
+
+def _cache_off_again(context: Context) -> FollowUp:
+    def follow(tx: Writing, services: Services, now: datetime) -> None:
+        roll_back_a_failed_cache(tx, services, context.job.incident, now=now)
+
+    return follow
 
 
 def _ended_things(context: Context) -> Judged:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from bot.blocks.notices import notice
 from bot.blocks.texts import translator
 from bot.errors import JobNotAsked
+from bot.flows.add_back import roll_back_a_failed_cache
 from bot.flows.held_engines import still_held
 from bot.flows.judged import Context, Judged, LogFile
 from bot.flows.request_job import Wish, add_job
@@ -211,6 +212,7 @@ def log_file(attempt: AttemptRecorded, *, redactions: int) -> LogFile:
 def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
     def scored(tx: Writing, services: Services, now: datetime) -> None:
         score_against_previous(tx, services, job.incident, now=now)
+        roll_back_a_failed_cache(tx, services, job.incident, now=now)
 
     params = LaunchParams.model_validate(job.request.params)
     if params.repeat <= 0 or attempt.outcome is Outcome.NOT_OBSERVED or job.cancelled_by is not None:

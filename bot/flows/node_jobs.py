@@ -16,7 +16,7 @@ from bot.flows.showing import Asker, known, language_for
 from playbooks.errors import InvalidCommand
 from playbooks.guiding import seen
 from playbooks.judging.baseline import Baseline
-from playbooks.messages import CollectParams, FingerprintParams, RequestParams
+from playbooks.messages import CacheProbeParams, CollectParams, FingerprintParams, RequestParams
 from playbooks.reading import launch_command
 from playbooks.vocabulary import JobKind
 
@@ -30,6 +30,7 @@ _ACTIONS = {
     JobKind.COLLECT: Action.COLLECT,
     JobKind.FINGERPRINT: Action.FINGERPRINT,
     JobKind.REQUEST: Action.REQUEST,
+    JobKind.CACHE_PROBE: Action.REQUEST,
 }
 
 
@@ -54,6 +55,8 @@ def request_node_job(services: Services, asker: Asker, incident_id: str, kind: J
         match kind:
             case JobKind.COLLECT:
                 wish = collect_wish(incident, node, asker.actor)
+            case JobKind.CACHE_PROBE:
+                wish = _cache_wish(services, incident, node, asker.actor, _)
             case JobKind.REQUEST:
                 wish = _request_wish(services, incident, node, asker.actor, _)
             case _:
@@ -131,14 +134,38 @@ def _newest(case: Case) -> Baseline | None:
     return Baseline.model_validate(case.baselines[-1].payload.baseline) if case.baselines else None
 
 
-def _request_wish(services: Services, incident: Incident, node: str, actor: str, _: Translate) -> Wish:
-    attempt = seen.held_attempt(incident.case)
+def _held(case: Case, _: Translate) -> int:
+    """Return the attempt whose engine is held.
+
+    Raises:
+        Refused: none is.
+    """
+    attempt = seen.held_attempt(case)
     if attempt is None:
         raise refuse(
             refusal(
                 _("Not started: no engine is held"), _("Run an attempt first; a ready engine is held for requests.")
             )
         )
+    return attempt
+
+
+def _cache_wish(services: Services, incident: Incident, node: str, actor: str, _: Translate) -> Wish:
+    attempt = _held(incident.case, _)
+    timeout_s = case_playbook(services, incident.case).sample.timeout_s
+    return Wish(
+        incident=incident.id,
+        kind=JobKind.CACHE_PROBE,
+        node=node,
+        requested_by=actor,
+        attempt=attempt,
+        params=CacheProbeParams(target_attempt=attempt, timeout_s=timeout_s).model_dump(mode="json"),
+        post=False,
+    )
+
+
+def _request_wish(services: Services, incident: Incident, node: str, actor: str, _: Translate) -> Wish:
+    attempt = _held(incident.case, _)
     playbook = case_playbook(services, incident.case)
     baseline = _newest(incident.case)
     sample = baseline.sample if baseline is not None and baseline.sample is not None else playbook.fixed_sample()

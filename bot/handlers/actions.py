@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bot.blocks.elements import Message, Ref
 from bot.flows import forms
 from bot.flows import show_status as show
+from bot.flows.add_back import add_back
 from bot.flows.analyse_log import explain_not_oom, show_lines
 from bot.flows.ask_people import ask_about
 from bot.flows.export_bundle import export_bundle
@@ -101,8 +102,8 @@ def _change(verb: str, case: str, step: str) -> tuple[Flow, tuple[Any, ...], boo
         case "approve":
             judgement = Judgement(proposal=int(step) if step.isdecimal() else 0, approve=True)
             return judge_decision, (case, judgement), False
-        case "ask":
-            return ask_about, (case, step), False
+        case "ask" | "add_back":
+            return (ask_about if verb == "ask" else add_back), (case, step), False
         case "propose":
             return propose_decision, (case,), False
         case "export":

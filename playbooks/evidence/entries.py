@@ -176,6 +176,22 @@ class RequestRecorded(Payload):
     why: str
 
 
+class CacheProbed(Payload):
+    """`cache:probed`: what a probe of the prefix cache proves, with its requests."""
+
+    KIND: ClassVar[str] = "cache:probed"
+    job_id: str
+    attempt: int
+    verdict: Literal["hit", "repeat_only", "miss", "disabled", "inconclusive", "contaminated"]
+    grounds: str
+    remarks: list[str] = []
+    causes: list[dict[str, str]] = []
+    """Usual causes of a miss: {name, state: excluded | suspected | unknown, text}."""
+    rows: list[dict[str, Any]] = []
+    """Requests: {round, name, tokens, expected, cached, counted, ttft_ms}; counted = by how much the hit counter moved."""
+    config: dict[str, Any] = {}
+
+
 class PhaseEntered(Payload):
     """`phase:entered`: the gate before it was closed, or an approver skipped it (`skipped` says so)."""
 
@@ -279,6 +295,7 @@ PAYLOADS: dict[str, type[Payload]] = {
         ScoreGiven,
         BoundaryJudged,
         RequestRecorded,
+        CacheProbed,
         PhaseEntered,
         DecisionProposed,
         DecisionApproved,

@@ -85,6 +85,7 @@ class Case:
     attempts: tuple[Noted[e.AttemptRecorded], ...] = ()
     scores: tuple[Noted[e.ScoreGiven], ...] = ()
     requests: tuple[Noted[e.RequestRecorded], ...] = ()
+    cache_probes: tuple[Noted[e.CacheProbed], ...] = ()
     analysed: tuple[Noted[e.LogAnalysed], ...] = ()
     proposals: tuple[Noted[e.DecisionProposed], ...] = ()
     approvals: tuple[Noted[e.DecisionApproved], ...] = ()
@@ -105,6 +106,7 @@ _APPENDED: dict[type[e.Payload], str] = {
     e.AttemptRecorded: "attempts",
     e.ScoreGiven: "scores",
     e.RequestRecorded: "requests",
+    e.CacheProbed: "cache_probes",
     e.LogAnalysed: "analysed",
     e.DecisionProposed: "proposals",
     e.DecisionApproved: "approvals",
@@ -127,6 +129,7 @@ REPORTS = (
     e.BoundaryJudged,
     e.AttemptRecorded,
     e.RequestRecorded,
+    e.CacheProbed,
     e.LogAnalysed,
 )
 """Kinds that bring new facts: a proposal made before the newest of them is void."""

@@ -6,35 +6,23 @@ question, for it costs nobody's time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from playbooks.evidence import entries as e
-from playbooks.guiding import seen
+from playbooks.guiding import features, seen
 from playbooks.guiding.case import Case, Noted
 from playbooks.guiding.decision import decide, facts_of
 from playbooks.guiding.decision_words import stable_failure
 from playbooks.guiding.gate import evaluate
 from playbooks.guiding.items import Item, items, may_answer, open_items
 from playbooks.guiding.playbook import NOT_CARRIED_OUT, Playbook, StepKind
+from playbooks.guiding.step import NextStep, fixed_request, keep_an_engine, run
 from playbooks.vocabulary import DecisionKind, ErrorClass, JobKind, Outcome, Phase
 
 __all__ = ["Item", "NextStep", "items", "next_step"]
 
 ROUNDS_BEFORE_ISOLATION = 2
 """Scores below 2 in a row after which more rounds are no answer (R11.4); one may be chance."""
-
-
-@dataclass(frozen=True, slots=True)
-class NextStep:
-    """The one thing to do now. `item` is a checklist item to answer, `job` the job to ask for."""
-
-    kind: Literal["answer", "job", "decide", "approve", "wait", "request", "close"]
-    text: str
-    why: str = ""
-    how: str = ""
-    item: str | None = None
-    job: JobKind | None = None
 
 
 def next_step(case: Case, playbook: Playbook) -> NextStep:
@@ -49,7 +37,7 @@ def next_step(case: Case, playbook: Playbook) -> NextStep:
     approved = seen.approved_proposal(case)
     if approved is not None and approved.seq > case.newest_report:
         return _carry_out(approved, case, playbook)
-    for layer in (_freeze, _boundary, _launch, _regression):
+    for layer in (_freeze, _boundary, _launch, _regression, features.next_of):
         if (step := layer(case, playbook)) is not None:
             return step
     return _decide(case, playbook)
@@ -113,7 +101,7 @@ def _carry_out(approved: Noted[e.DecisionProposed], case: Case, playbook: Playbo
     if case.opened.payload.node is not None:
         if kind in _FREEZES_AGAIN or kind is DecisionKind.ROLL_BACK:
             if case.baselines and case.baselines[-1].seq > approved.seq:
-                return _run("The changed baseline is frozen: run it twice.", "Score it like any other baseline.")
+                return run("The changed baseline is frozen: run it twice.", "Score it like any other baseline.")
             return NextStep(
                 "answer",
                 f"Approved: {headline} Freeze the changed command as the next baseline.",
@@ -126,7 +114,7 @@ def _carry_out(approved: Noted[e.DecisionProposed], case: Case, playbook: Playbo
                 return replace(
                     before, why=f"Approved: {headline} No attempt runs here before this is known. {before.why}"
                 )
-            return _run(
+            return run(
                 f"Approved: {headline} Carry it out, then run again.",
                 "The repair is the one change of the next attempt; nothing else moves.",
             )
@@ -136,10 +124,6 @@ def _carry_out(approved: Noted[e.DecisionProposed], case: Case, playbook: Playbo
         why=NOT_CARRIED_OUT if kind is DecisionKind.UPGRADE_DRIVER else "The record holds what has to be known.",
         how="Press Export, then Close.",
     )
-
-
-def _run(text: str, why: str) -> NextStep:
-    return NextStep("job", text, why=why, how="Press Run.", item="two-attempts", job=JobKind.LAUNCH)
 
 
 def _past(case: Case, phase: Phase) -> bool:
@@ -196,7 +180,7 @@ def _launch(case: Case, playbook: Playbook) -> NextStep | None:
 
 def _attempt(case: Case, text: str, why: str) -> NextStep:
     if case.opened.payload.node is not None:
-        return _run(text, why)
+        return run(text, why)
     return NextStep("answer", text, why=why, how="Drop the complete log of that attempt here.", item="two-attempts")
 
 
@@ -239,25 +223,9 @@ def _regression(case: Case, playbook: Playbook) -> NextStep | None:
     last = case.requests[-1] if case.requests else None
     if last is not None and last.payload.attempt == newest.payload.attempt:
         if last.payload.verdict == "stable":
-            return NextStep(
-                "close",
-                f"The fixed request completes repeatedly (#{last.seq}). Export the bundle, or close the case.",
-                why=f"The next layer is one feature at a time. {NOT_CARRIED_OUT}",
-                how="Press Export, then Close.",
-            )
+            return None
         if last.payload.verdict in {"failed", "unstable"}:
             return _decide(case, playbook)
     if case.opened.payload.node is None:
         return None
-    if seen.held_attempt(case) is None:
-        return _run(
-            "No engine is held: start it again, and keep it.", "The fixed request goes to the attempt's engine."
-        )
-    return NextStep(
-        "request",
-        "Send the fixed request, several runs.",
-        why="One success is never stable; no real traffic before this.",
-        how="Press Run.",
-        item="fixed-request",
-        job=JobKind.REQUEST,
-    )
+    return keep_an_engine() if seen.held_attempt(case) is None else fixed_request()

@@ -14,7 +14,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from playbooks.errors import InvalidDefinition
 from playbooks.guiding import seen
+from playbooks.guiding.add_back import add_back_of
 from playbooks.guiding.case import Case
+from playbooks.judging.prefix_cache import CacheVerdict
 from playbooks.vocabulary import DriverVerdict, FieldStatus
 
 
@@ -71,6 +73,18 @@ class RequestParams(Params):
     """Verdicts on the fixed request."""
 
     verdicts: tuple[Literal["stable", "unstable", "once", "failed", "inconclusive"], ...]
+
+
+class OptionParams(Params):
+    """An option of the engine that was brought back; empty = any."""
+
+    option: str = ""
+
+
+class CacheParams(Params):
+    """Verdicts on the prefix cache."""
+
+    verdicts: tuple[CacheVerdict, ...]
 
 
 class CountParams(Params):
@@ -259,6 +273,21 @@ def _request_verdict(case: Case, params: RequestParams) -> Proof:
     )
 
 
+def _added_back(case: Case, params: OptionParams) -> Proof:
+    found = add_back_of(case)
+    if found is None or found.state != "done" or found.moved or not found.variable.endswith(params.option):
+        return Proof(holds=False)
+    records = " ".join(f"#{seq}" for seq in (found.launch, found.request, found.probe, found.check) if seq is not None)
+    return Proof(holds=True, evidence=found.check, value=records)
+
+
+def _cache_verdict(case: Case, params: CacheParams) -> Proof:
+    if not case.cache_probes:
+        return Proof(holds=False)
+    newest = case.cache_probes[-1]
+    return Proof(holds=newest.payload.verdict in params.verdicts, evidence=newest.seq, value=newest.payload.verdict)
+
+
 def _decision_proposed(case: Case, _params: Params) -> Proof:
     found = seen.standing_proposal(case) or seen.approved_proposal(case)
     return (
@@ -281,8 +310,10 @@ def _answered(case: Case, params: ItemParams) -> Proof:
 
 
 PREDICATES: dict[str, tuple[type[Params], Callable[[Case, Any], Proof]]] = {
+    "added_back": (OptionParams, _added_back),
     "answered": (ItemParams, _answered),
     "attempts": (CountParams, _attempts),
+    "cache_verdict": (CacheParams, _cache_verdict),
     "baseline_frozen": (Params, _baseline_frozen),
     "command_recorded": (Params, _command_recorded),
     "cpu_build": (Params, _cpu_build),

@@ -81,6 +81,14 @@ def apply(baseline: Baseline, change: Change) -> Baseline:
             raise InvalidCommand(f"expected a variable that can be set by name ({settable}), found {name!r}")
 
 
+def switched_on(
+    baseline: Baseline, option: str, *, reason: str = "", expected: str = ""
+) -> tuple[Baseline, Change | None]:
+    """Return the baseline with one option on, and that change; None when it is on already."""
+    changed = _having(baseline, argv=_with_option(baseline.argv, option, _ON))
+    return changed, one_change(baseline, changed, reason=reason, expected=expected)
+
+
 def _having(baseline: Baseline, **update: Any) -> Baseline:
     return baseline.model_copy(update=update)
 

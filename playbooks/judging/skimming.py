@@ -32,7 +32,7 @@ _SIGNS = (
 _ENGINE_SIDE = ("(enginecore", "(worker", "(vllmworker", "(rayworker")
 """Processes that begin when the container, the imports and the command line were fine."""
 _REWRITTEN = re.compile(rb"\r(?!\n?\Z)")
-_REWRITTEN_IN_BLOCK = re.compile(rb"\r(?!\n)")
+_REWRITTEN_IN_BLOCK = re.compile(rb"\r(?!\n|\Z)")
 
 
 class Phase(IntEnum):
@@ -90,7 +90,8 @@ class Sighting:
     def __init__(self, skimmer: Skimmer, block: bytes) -> None:
         self._skimmer = skimmer
         self._block = block
-        self._lowered = block.lower()
+        self._lowered = b"\n" + block.lower()
+        """With the LF that stood before it: some words begin with one."""
         self._phase = Phase.BEGINNING
         self._seen_to = 0
         self._window = _FIRST_WINDOW
@@ -100,8 +101,6 @@ class Sighting:
 
     def next_line(self, at: int, phase: Phase) -> int:
         """Return where the next line that may tell begins, at the earliest `at` (where a line begins); the block's length when none does."""
-        if at == 0:
-            return 0  # what stands before it is not known here
         if phase is not self._phase:
             self._phase, self._seen_to, self._window = phase, 0, _FIRST_WINDOW
         while True:
@@ -122,9 +121,8 @@ class Sighting:
         block = self._block
         end = block.find(b"\n", min(at + self._window, len(block))) + 1 or len(block)
         self._window = min(2 * self._window, _LAST_WINDOW)
-        before = at - 1  # with the LF before it: some words begin with one
-        found = self._skimmer.automaton(self._phase).find_matches_as_indexes(memoryview(self._lowered)[before:end])
-        hits = [before + stop - 1 for _, _, stop in found]
+        found = self._skimmer.automaton(self._phase).find_matches_as_indexes(memoryview(self._lowered)[at : end + 1])
+        hits = [at + stop - 2 for _, _, stop in found]
         if self._rewritten:
             hits = sorted([*hits, *(match.start() for match in _REWRITTEN_IN_BLOCK.finditer(block, at, end))])
         self._hits, self._next, self._seen_to = hits, 0, end

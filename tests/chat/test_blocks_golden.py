@@ -69,6 +69,18 @@ def two_failures() -> CaseLines:
     return lines.attempt(1, b, found=DRIVER, exit_code=1, oom_killed=False, stopped_after_ms=11_200)
 
 
+PROBE_ROWS = [
+    {
+        "round": 1,
+        "name": name,
+        "tokens": 370,
+        "expected": hit,
+        "cached": hit,
+        "counted": hit,
+        "ttft_ms": 75 if hit else 123,
+    }
+    for name, hit in (("A1", 0), ("A2", 256), ("A3", 256), ("A4", 256), ("N1", 0), ("N2", 0))
+]
 ENTRIES: dict[str, Callable[[], CaseLines]] = {
     "opened": lambda: CaseLines().opened(
         command="docker run vllm/vllm-openai:kimi-k3", what_fails="since 02:10 every start fails"
@@ -131,6 +143,17 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
     "score-0": lambda: two_failures().attempt(2, docker_baseline(), found=DRIVER).score(1, 2, 0),
     "score-none": lambda: two_failures().score(1, 2, None),
     "requests": lambda: cpu_scene().requested(2),
+    "cache-hit": lambda: cpu_scene().probed(2, rows=PROBE_ROWS, remarks=["2 engines answer behind this endpoint"]),
+    "cache-miss": lambda: cpu_scene().probed(
+        2,
+        "miss",
+        grounds="A1 0, A2 0, A3 0, A4 0 cached tokens, controls 0, expected 256 and 256",
+        rows=[{**row, "cached": 0, "counted": None} for row in PROBE_ROWS],
+        causes=[
+            {"name": "flag", "state": "excluded", "text": "enable_prefix_caching=True"},
+            {"name": "retention", "state": "suspected", "text": "hybrid model, retention interval 0"},
+        ],
+    ),
     "held-ended": lambda: cpu_scene().add(e.HeldEnded(attempt=2, how="died", detail="exit code 137"), "node:gpu-a1"),
     "log-analysed": lambda: base().add(e.LogAnalysed(sha256="a" * 64, name="nvidia-smi.txt", finding=DRIVER)),
     "phase": lambda: base().entered(Phase.BOUNDARY),

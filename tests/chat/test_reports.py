@@ -486,7 +486,7 @@ def test_a_scene_keeps_what_was_saved_and_what_was_not(bot: TestBot, mine: str) 
     assert scene["finding"]["catalogue"] == mine
 
 
-@pytest.mark.parametrize("kind", [JobKind.LADDER, JobKind.CACHE_PROBE, JobKind.FEATURE_PROBE])
+@pytest.mark.parametrize("kind", [JobKind.LADDER, JobKind.FEATURE_PROBE])
 def test_facts_that_this_version_has_no_rule_for_are_kept_and_said(bot: TestBot, kind: JobKind) -> None:
     incident = open_case(bot)
     job = claimed(bot, incident, kind)

@@ -17,7 +17,7 @@ def full_record() -> CaseLines:
     base = docker_baseline()
     lines = CaseLines().opened().answer("change-history", "none").fingerprint().scene({"log": "l" * 64}).boundary()
     lines.ask(JobKind.LAUNCH).ended(kind=JobKind.LAUNCH).frozen(base).attempt(1, base).attempt(2, base).score(1, 2, 2)
-    lines.add(e.LogAnalysed(sha256="a" * 64, name="engine.log", finding={})).requested(2)
+    lines.add(e.LogAnalysed(sha256="a" * 64, name="engine.log", finding={})).requested(2).probed(2)
     lines.entered(Phase.BOUNDARY).proposed().rejected().proposed().approved()
     lines.add(e.HeldEnded(attempt=2, how="died")).add(e.BundleExported(sha256="b" * 64, upto=3))
     lines.add(e.LeaseTaken(node="gpu-a1", fence=3, reason="silent"))
@@ -36,12 +36,23 @@ def test_every_kind_of_entry_finds_its_place():
         JobKind.LAUNCH,
         JobKind.LAUNCH,
         JobKind.REQUEST,
+        JobKind.CACHE_PROBE,
     ]
     assert set(case.ended_jobs) == {"job-3"}
-    assert case.answered_jobs == {"job-1", "job-2", "job-4", "job-5", "job-6"}
+    assert case.answered_jobs == {"job-1", "job-2", "job-4", "job-5", "job-6", "job-7"}
     counts = {
         name: len(getattr(case, name))
-        for name in ("scenes", "fingerprints", "baselines", "attempts", "scores", "requests", "analysed", "phases")
+        for name in (
+            "scenes",
+            "fingerprints",
+            "baselines",
+            "attempts",
+            "scores",
+            "requests",
+            "cache_probes",
+            "analysed",
+            "phases",
+        )
     }
     assert counts == {
         "scenes": 1,
@@ -50,6 +61,7 @@ def test_every_kind_of_entry_finds_its_place():
         "attempts": 2,
         "scores": 1,
         "requests": 1,
+        "cache_probes": 1,
         "analysed": 1,
         "phases": 1,
     }

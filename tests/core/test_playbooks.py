@@ -48,7 +48,7 @@ class TestShipped:
     def test_what_is_not_carried_out_is_declared(self, name):
         playbook = load_playbook(name)
         carried = {phase.id: phase.carried_out for phase in playbook.phases}
-        assert {phase for phase, out in carried.items() if not out} == {Phase.ADD_BACK, Phase.CHANGE, Phase.OBSERVE}
+        assert {phase for phase, out in carried.items() if not out} == {Phase.CHANGE, Phase.OBSERVE}
         assert sum(step.kind is StepKind.CHANGE for step in playbook.steps()) == 8
         assert sum(step.kind is StepKind.OBSERVE for step in playbook.steps()) == 4
 
@@ -91,8 +91,8 @@ class TestShipped:
         assert data["schema"] == "baseline-playbook/1"
         steps = {step["id"]: step["carried_out"] for phase in data["phases"] for step in phase["steps"]}
         assert steps["host-driver"] is True
-        assert steps["prefix-caching"] is False
-        assert [phase["carried_out"] for phase in data["phases"]] == [True, True, True, True, False, True, False, False]
+        assert steps["pressure-ladder"] is False
+        assert [phase["carried_out"] for phase in data["phases"]] == [True, True, True, True, True, True, False, False]
 
 
 def test_kimi_k3_has_its_boundaries_and_the_generic_one_takes_any():
@@ -113,6 +113,7 @@ def test_a_step_names_the_job_that_proves_it():
         StepKind.FINGERPRINT: JobKind.FINGERPRINT,
         StepKind.LAUNCH: JobKind.LAUNCH,
         StepKind.REQUEST: JobKind.REQUEST,
+        StepKind.PROBE: JobKind.CACHE_PROBE,
     }
 
 
@@ -161,7 +162,7 @@ STEP = ("phases", 0, "steps", 0)
         ),
         pytest.param(
             change((*STEP, "done_when"), {"check": "magic"}),
-            "phases[0].steps[0].done_when.check: no predicate 'magic'; there are: answered, attempts",
+            "phases[0].steps[0].done_when.check: no predicate 'magic'; there are: added_back, answered, attempts",
             id="predicate",
         ),
         pytest.param(
@@ -270,7 +271,7 @@ def test_an_answer_needs_no_check_and_what_is_not_carried_out_neither():
     for step in data["phases"][0]["steps"]:
         step["kind"] = "answer"
         step.pop("done_when", None)
-    data["phases"][4]["steps"][0].pop("done_when", None)
+    data["phases"][6]["steps"][0].pop("done_when", None)
     assert parsed(data).phase(Phase.FREEZE).steps[0].done_when is None
 
 

@@ -229,6 +229,11 @@ class CaseLines:
             "node:gpu-a1",
         )
 
+    def probed(self, attempt: int, verdict: str = "hit", **more: Any) -> CaseLines:
+        self.ask(JobKind.CACHE_PROBE)
+        found = {"job_id": f"job-{self.jobs}", "attempt": attempt, "verdict": verdict, "grounds": "A2 256", **more}
+        return self.add(e.CacheProbed(**found), "node:gpu-a1")
+
     def entered(self, phase: Phase, **more: Any) -> CaseLines:
         return self.add(e.PhaseEntered(phase=phase, **more))
 

@@ -13,7 +13,15 @@ from playbooks.guiding.playbook import NOT_CARRIED_OUT
 
 CORE = Path(__file__).parents[2] / "playbooks"
 PLAYBOOKS = ("kimi-k3", "generic-vllm")
-SAID_BY = ("guiding/checklist", "guiding/items", "guiding/gate_rows", "guiding/gate", "guiding/decision_missing")
+SAID_BY = (
+    "guiding/checklist",
+    "guiding/features",
+    "guiding/step",
+    "guiding/items",
+    "guiding/gate_rows",
+    "guiding/gate",
+    "guiding/decision_missing",
+)
 """Modules whose every sentence is shown: what begins with a capital letter and has a space."""
 REASONS_OF = ("guiding/decision_words", "guiding/decision", "judging/stability")
 """Modules whose every phrase is shown, as part of the reasons of a decision or a score."""

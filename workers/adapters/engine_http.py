@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from playbooks.judging.baseline import FixedSample
+from playbooks.judging.cache_facts import Scrape
 from playbooks.messages import RequestRun
 from workers.ports import Answer
 
@@ -42,6 +43,42 @@ class HttpxEngineHttp:
             return str(content["data"][0]["id"])
         except (httpx.HTTPError, ValueError, KeyError, IndexError, TypeError):
             return None
+
+    def model_length(self, endpoint: str, *, headers: Mapping[str, str]) -> int | None:
+        """Return the most tokens the first served model takes; None when the engine does not say."""
+        try:
+            with _client(10) as client:
+                content = client.get(f"{endpoint}/v1/models", headers=dict(headers)).json()
+            length = content["data"][0]["max_model_len"]
+        except (httpx.HTTPError, ValueError, KeyError, IndexError, TypeError):
+            return None
+        return length if isinstance(length, int) and length > 0 else None
+
+    def tokens(self, endpoint: str, text: str, *, model: str | None, headers: Mapping[str, str]) -> list[int] | None:
+        """Return the token ids of a text, without special ones; None when the engine has no `/tokenize`."""
+        body = {"prompt": text, "add_special_tokens": False, **({"model": model} if model else {})}
+        try:
+            with _client(10) as client:
+                found = client.post(f"{endpoint}/tokenize", json=body, headers=dict(headers)).json()["tokens"]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return None
+        return found if isinstance(found, list) and all(isinstance(token, int) for token in found) else None
+
+    def metrics(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None:
+        """Return the text of `/metrics`; None when there is none."""
+        try:
+            with _client(10) as client:
+                answer = client.get(f"{endpoint}/metrics", headers=dict(headers))
+        except httpx.HTTPError:
+            return None
+        return answer.text if answer.is_success else None
+
+    @staticmethod
+    def read_metrics(text: str) -> tuple[Scrape, dict[str, str]] | None:
+        """Read a scrape (`engine_metrics`)."""
+        from workers.adapters.engine_metrics import read_metrics
+
+        return read_metrics(text)
 
     def ask(
         self,

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from playbooks.judging.signature_catalogue import Catalogue
-from playbooks.messages import Message
 from workers.journal import Journal
 from workers.policy import NodePolicy
 from workers.ports import Bot, Clock, Engine, EngineHttp, GpuReader, HostReader, InsideReader, SceneReader, Spool
@@ -42,4 +43,4 @@ class Deps:
 class Done:
     """Facts of a job that came to its end. Its files are in the journal."""
 
-    facts: Message
+    facts: BaseModel

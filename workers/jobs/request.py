@@ -10,12 +10,10 @@ import json
 from pathlib import Path
 
 from playbooks.messages import JobRequest, RequestFacts, RequestParams, RequestRun
-from workers.errors import NotHeld, UnusableRequest
+from workers.errors import UnusableRequest
 from workers.jobs.deps import Deps, Done
-from workers.jobs.holding import ref_of
-from workers.jobs.launch import access_headers
+from workers.jobs.held_target import held_target
 from workers.jobs.redacting import clean
-from workers.policy import allow_launch
 from workers.ports import Control
 
 _ALIVE_WAIT_S = 0.5
@@ -34,31 +32,21 @@ def request(job: JobRequest, deps: Deps, control: Control) -> Done:
         json.loads(params.sample.body)
     except ValueError as error:
         raise UnusableRequest(f"request parameters: {error}") from error
-    row = next(iter(deps.journal.held(incident=job.incident, attempt=params.target_attempt)), None)
-    if row is None or row.held is None:
-        raise NotHeld(f"expected a held engine of attempt {params.target_attempt}, found none on {deps.node}")
-    ref = ref_of(row)
-    engine = deps.engines[ref.engine].find(ref)
-    if engine is None:
-        raise NotHeld(f"the engine of attempt {params.target_attempt} ({ref.what}) has ended by itself")
-    launched = deps.journal.job(row.job_id)
-    allowed = allow_launch(launched.request, deps.policy) if launched is not None else None
-    headers = access_headers(allowed) if allowed is not None else {}
-    secrets = allowed.secrets if allowed is not None else {}
-    model = deps.http.model_name(row.held.endpoint, headers=headers)
+    target = held_target(job, deps, params.target_attempt)
+    model = deps.http.model_name(target.endpoint, headers=target.headers)
     runs: list[RequestRun] = []
     texts: list[str] = []
     for n in range(1, params.runs + 1):
         control.check()
         control.progress(None, f"request {n} of {params.runs}")
         answer = deps.http.ask(
-            row.held.endpoint, params.sample, n=n, timeout_s=params.timeout_s, model=model, headers=headers
+            target.endpoint, params.sample, n=n, timeout_s=params.timeout_s, model=model, headers=target.headers
         )
-        runs.append(answer.run.model_copy(update={"output_head": clean(answer.run.output_head, secrets)}))
+        runs.append(answer.run.model_copy(update={"output_head": clean(answer.run.output_head, target.secrets)}))
         texts.append(answer.text)
     if not runs or not runs[-1].complete:
         deps.clock.sleep(_ALIVE_WAIT_S)
-    alive = deps.engines[ref.engine].find(ref) is not None
+    alive = target.lives()
     record = {
         "sample": params.sample.model_dump(mode="json"),
         "runs": [{**run.model_dump(mode="json"), "output": text} for run, text in zip(runs, texts, strict=True)],
@@ -68,10 +56,10 @@ def request(job: JobRequest, deps: Deps, control: Control) -> Done:
         "requests.json",
         json.dumps(record, indent=1, ensure_ascii=False).encode(),
         media_type="application/json",
-        secrets=secrets,
+        secrets=target.secrets,
     )
     if not alive:
-        deps.spool.save_log(job.job_id, "engine.log", Path(ref.log), secrets=secrets)
+        deps.spool.save_log(job.job_id, "engine.log", Path(target.ref.log), secrets=target.secrets)
     sample_sha256 = hashlib.sha256(params.sample.model_dump_json().encode()).hexdigest()
     return Done(
         RequestFacts(

@@ -19,6 +19,7 @@ from playbooks.evidence.signing import PublicKey, open_envelope
 from playbooks.messages import ArtifactRef, JobReport, JobRequest
 from playbooks.vocabulary import JobKind, JobOutcome
 from workers.errors import BotError, JobCancelled, JobError, PolicyRefusal
+from workers.jobs.cache_probe import cache_probe
 from workers.jobs.collect import collect
 from workers.jobs.control import LiveControl
 from workers.jobs.deps import Deps, Done
@@ -42,6 +43,7 @@ JOBS: Mapping[JobKind, Job] = {
     JobKind.FINGERPRINT: fingerprint,
     JobKind.LAUNCH: launch,
     JobKind.REQUEST: request_job,
+    JobKind.CACHE_PROBE: cache_probe,
     JobKind.STOP: stop,
     JobKind.SWEEP: sweep,
 }
