@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from playbooks.messages import RequestRun
 from workers.ports import Answer
 
 _HEAD_CHARS = 200
+_MOST_BYTES = 16 << 20
 _ERROR_CHARS = 500
 
 
@@ -67,11 +69,10 @@ class HttpxEngineHttp:
     def metrics(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None:
         """Return the text of `/metrics`; None when there is none."""
         try:
-            with _client(10) as client:
-                answer = client.get(f"{endpoint}/metrics", headers=dict(headers))
+            with _client(10) as client, client.stream("GET", f"{endpoint}/metrics", headers=dict(headers)) as answer:
+                return _bounded(answer).decode(errors="replace") if answer.is_success else None
         except httpx.HTTPError:
             return None
-        return answer.text if answer.is_success else None
 
     @staticmethod
     def read_metrics(text: str) -> tuple[Scrape, dict[str, str]] | None:
@@ -97,37 +98,38 @@ class HttpxEngineHttp:
         body: dict[str, Any] = json.loads(sample.body)
         if "model" not in body and model is not None:
             body["model"] = model
-        seen = _Seen(n)
-        try:
-            with (
-                _client(timeout_s) as client,
-                client.stream(
-                    "POST",
-                    endpoint + sample.path,
-                    json=body,
-                    headers={**headers, "User-Agent": sample.client},
-                ) as response,
-            ):
-                seen.status = response.status_code
-                if response.is_success and body.get("stream"):
-                    for event in _events(response.iter_lines()):
-                        seen.event(event)
-                        if seen.elapsed_ms() > timeout_s * 1000:
-                            raise httpx.ReadTimeout("the stream went on past its time")
-                else:
-                    seen.whole(response.read())
-        except httpx.TimeoutException:
-            seen.error = f"no complete answer within {timeout_s:.0f} s"
-        except httpx.HTTPError as error:
-            seen.error = f"{type(error).__name__}: {error}"
+        seen = _Seen(n, model=str(body.get("model") or ""))
+        with _client(timeout_s) as client:
+            # a peer that sends a byte now and then keeps every read alive: the whole request has a time of its own
+            watchdog = threading.Timer(timeout_s, client.close)
+            watchdog.daemon = True
+            watchdog.start()
+            try:
+                with client.stream(
+                    "POST", endpoint + sample.path, json=body, headers={**headers, "User-Agent": sample.client}
+                ) as response:
+                    seen.status = response.status_code
+                    if response.is_success and body.get("stream"):
+                        for event in _events(_lines(response, seen, timeout_s)):
+                            seen.event(event)
+                    else:
+                        seen.whole(_bounded(response))
+            except httpx.TimeoutException:
+                seen.error = _late(timeout_s)
+            except (httpx.HTTPError, httpx.StreamError, RuntimeError, OSError) as error:
+                over = seen.elapsed_ms() >= timeout_s * 1000
+                seen.error = _late(timeout_s) if over else f"{type(error).__name__}: {error}"
+            finally:
+                watchdog.cancel()
         return seen.answer()
 
 
 class _Seen:
     """What came back of one request, as it comes."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, *, model: str = "") -> None:
         self.n = n
+        self._model = model
         self.started_at = datetime.now(UTC)
         self._start = time.monotonic()
         self.status: int | None = None
@@ -165,6 +167,9 @@ class _Seen:
         if "error" in content and not content.get("choices"):
             self.error = json.dumps(content["error"])[:_ERROR_CHARS]
             return
+        answered = content.get("model")
+        if self._model and isinstance(answered, str) and answered != self._model:
+            self.error = f"expected an answer of {self._model[:80]}, found one of {answered[:80]}"
         self._fingerprint = content.get("system_fingerprint") or self._fingerprint
         self._usage = content.get("usage") or self._usage
         for choice in content.get("choices") or ():
@@ -213,6 +218,45 @@ def _events(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         if line.startswith("data:"):
             yield line.removeprefix("data:").strip()
+
+
+def _lines(response: httpx.Response, seen: _Seen, timeout_s: float) -> Iterator[str]:
+    """Yield the lines of a stream, looking at the clock and the size at every piece.
+
+    Raises:
+        httpx.ReadTimeout: it goes on past its time.
+        httpx.DecodingError: it is larger than any answer of a bounded request.
+    """
+    rest, size = b"", 0
+    for piece in response.iter_bytes():
+        size += len(piece)
+        if seen.elapsed_ms() > timeout_s * 1000:
+            raise httpx.ReadTimeout("the stream went on past its time")
+        if size > _MOST_BYTES:
+            raise httpx.DecodingError(f"the stream is larger than {_MOST_BYTES >> 20} MiB")
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line.decode(errors="replace") for line in whole)
+    if rest:
+        yield rest.decode(errors="replace")
+
+
+def _bounded(response: httpx.Response) -> bytes:
+    """Read a body as far as an answer of a bounded request can reach.
+
+    Raises:
+        httpx.DecodingError: it is larger.
+    """
+    parts, size = [], 0
+    for piece in response.iter_bytes():
+        parts.append(piece)
+        size += len(piece)
+        if size > _MOST_BYTES:
+            raise httpx.DecodingError(f"the body is larger than {_MOST_BYTES >> 20} MiB")
+    return b"".join(parts)
+
+
+def _late(timeout_s: float) -> str:
+    return f"no complete answer within {timeout_s:.0f} s"
 
 
 def _client(timeout_s: float) -> httpx.Client:
