@@ -19,9 +19,12 @@ from bot.flows.take_lease import take_lease
 from bot.ports import Job, JobState, OutboxKind, OutboxState
 from playbooks.evidence.entries import FingerprintRecorded
 from playbooks.judging.baseline import Interpreter
+from playbooks.judging.cache_facts import CacheConfig
 from playbooks.messages import (
     ArtifactOffer,
     ArtifactRef,
+    CacheProbeFacts,
+    CacheProbeParams,
     Claim,
     CollectFacts,
     FieldValue,
@@ -484,6 +487,19 @@ def test_a_scene_keeps_what_was_saved_and_what_was_not(bot: TestBot, mine: str) 
     (scene,) = payloads(bot, incident, "scene:collected")
     assert (scene["saved"], scene["missing"]) == ({"log": LOG_SHA}, {"docker-info": "no docker here"})
     assert scene["finding"]["catalogue"] == mine
+
+
+def test_a_cache_probe_is_judged_by_the_bot_with_its_rows(bot: TestBot) -> None:
+    incident = open_case(bot)
+    params = CacheProbeParams(target_attempt=1).model_dump(mode="json")
+    for enabled, verdict in ((False, "disabled"), (True, "inconclusive")):
+        job = claimed(bot, incident, JobKind.CACHE_PROBE, params=params)
+        facts = CacheProbeFacts(target="attempt 1", config=CacheConfig(enabled=enabled, block=128, unit=128))
+        record_report(bot.services, report_of(bot, job, facts))
+        found = payloads(bot, incident, "cache:probed")[-1]
+        assert (found["verdict"], found["attempt"], found["config"]["block"]) == (verdict, 1, 128)
+    with bot.store.read() as reading:
+        assert reading.incident(incident).case.answered_jobs >= {found["job_id"]}
 
 
 @pytest.mark.parametrize("kind", [JobKind.LADDER, JobKind.FEATURE_PROBE])

@@ -1,5 +1,6 @@
 """The main job with a real vLLM: a broken model directory twice (score 2), then repaired as the one change and ready
-twice (score 2), the next gate open, the fixed request sent to the held engine by a job of its own, and the bundle."""
+twice (score 2), the next gate open, the fixed request sent to the held engine by a job of its own, prefix caching brought
+back, probed and put back, and the bundle."""
 
 from __future__ import annotations
 
@@ -71,6 +72,21 @@ def test_a_broken_model_directory_is_repaired_as_the_one_change(tmp_path: Path) 
         # a job of its own finds the engine that the launch left held
         olga.press("Send the fixed request", thread=story.thread, within_s=60)
         assert "3 of 3 complete" in story.says("Fixed request to attempt 4: stable", 120)
+
+        # one feature comes back: launched, asked, probed - and the baseline is seen again
+        olga.press("Bring prefix caching back", thread=story.thread, within_s=60)
+        cached = story.ws.until(lambda: _attempt(data, 5), "the attempt with prefix caching", LAUNCHES_S)
+        assert cached["outcome"] == "ready"
+        olga.press("Send the fixed request", thread=story.thread, within_s=60)
+        story.says("Fixed request to attempt 5: stable", 120)
+        olga.press("Run the cache probe", thread=story.thread, within_s=60)
+        said = story.says("Prefix cache of attempt 5: hits", 180)
+        assert "A2 256, A3 256, A4 256 cached tokens, controls 0, 2 rounds alike" in said
+        olga.press("Put the stable baseline back", thread=story.thread, within_s=60)
+        back = story.ws.until(lambda: _attempt(data, 6), "the stable baseline again", LAUNCHES_S)
+        assert back["outcome"] == "ready"
+        assert back["baseline_digest"] == again["baseline_digest"]
+        story.says("The feature was proven alone, and the baseline was seen again", 60)
 
         verdict = bundle.verify(story.bundle(olga))
         assert verdict.problems == ()

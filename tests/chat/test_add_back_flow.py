@@ -1,0 +1,170 @@
+"""Prefix caching comes back by one press, is probed, and is put back: by a person, or by the bot when it moved the result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.errors import Refused
+from bot.flows.add_back import add_back, roll_back_a_failed_cache
+from bot.flows.node_jobs import request_node_job
+from bot.flows.show_status import show_next
+from playbooks.evidence import entries as e
+from playbooks.judging.baseline import Baseline
+from playbooks.vocabulary import JobKind, Outcome, Phase
+from tests.support.bot_services import NODE, TestBot, kinds, make_bot, open_case, payloads, say_hello
+from tests.support.cases import docker_baseline, finding
+from tests.support.people import outbox, record, responder, said, viewer, words
+
+BASE = docker_baseline()
+
+
+def attempt(number: int, baseline: Baseline, outcome: Outcome = Outcome.READY, **more: Any) -> e.AttemptRecorded:
+    found = finding() if outcome is Outcome.READY else finding("kv_cache_too_small", "engine_init")
+    held = "2026-12-01T04:00:00+00:00" if outcome is Outcome.READY else None
+    return e.AttemptRecorded(
+        **{
+            "attempt": number,
+            "baseline_digest": baseline.digest,
+            "origin": "observed",
+            "outcome": outcome,
+            "finding": found,
+            "held_until": held,
+            **more,
+        }
+    )
+
+
+def requested(number: int) -> e.RequestRecorded:
+    return e.RequestRecorded(job_id="r", attempt=number, runs=[], complete=5, of=5, verdict="stable", why="5 of 5")
+
+
+@pytest.fixture
+def bot(tmp_path: Path) -> TestBot:
+    made = make_bot(tmp_path)
+    say_hello(made)
+    return made
+
+
+@pytest.fixture
+def case(bot: TestBot) -> str:
+    opened = open_case(bot)
+    record(
+        bot,
+        opened,
+        e.BaselineFrozen(digest=BASE.digest, baseline=BASE.model_dump(mode="json")),
+        attempt(1, BASE),
+        attempt(2, BASE),
+        e.ScoreGiven(earlier=1, later=2, score=2, row="both-ready", why="ready twice"),
+        e.PhaseEntered(phase=Phase.REGRESSION),
+        requested(2),
+        e.PhaseEntered(phase=Phase.ADD_BACK),
+    )
+    return opened
+
+
+def newest_baseline(bot: TestBot, case: str) -> dict[str, Any]:
+    return payloads(bot, case, "baseline:frozen")[-1]
+
+
+def bring(bot: TestBot, case: str) -> Baseline:
+    add_back(bot.services, responder("press:1"), case, "bring")
+    return Baseline.model_validate(newest_baseline(bot, case)["baseline"])
+
+
+def follow(bot: TestBot, case: str) -> None:
+    with bot.store.write() as tx:
+        roll_back_a_failed_cache(tx, bot.services, case, now=bot.clock.now())
+
+
+def test_the_next_step_offers_the_cache_and_the_press_freezes_and_launches_it_alone(bot: TestBot, case: str) -> None:
+    assert "Bring prefix caching back" in said(show_next(bot.services, responder(), case))
+    message = add_back(bot.services, responder("press:1"), case, "bring")
+    assert f"Attempt 3 is on its way to {NODE}" in message.text
+    frozen = newest_baseline(bot, case)
+    assert frozen["change"]["variable"] == "argument --enable-prefix-caching"
+    assert frozen["change"]["after"] == "on"
+    assert frozen["baseline"]["argv"].count("--enable-prefix-caching") == 1
+    [job] = [one for one in payloads(bot, case, "job:requested") if one["job_kind"] == "launch"]
+    assert job["attempt"] == 3
+
+
+@pytest.mark.parametrize("what", ["back", "nonsense"])
+def test_a_step_the_case_is_not_at_is_refused_and_freezes_nothing(bot: TestBot, case: str, what: str) -> None:
+    before = kinds(bot, case)
+    with pytest.raises(Refused) as refused:
+        add_back(bot.services, responder("press:1"), case, what)
+    assert "not at this step" in words(refused)
+    assert kinds(bot, case) == before
+
+
+def test_a_viewer_brings_nothing_back(bot: TestBot, case: str) -> None:
+    with pytest.raises(Refused):
+        add_back(bot.services, viewer("press:1"), case, "bring")
+    assert kinds(bot, case).count("baseline:frozen") == 1
+
+
+def test_a_second_press_of_the_same_delivery_or_of_another_starts_nothing_more(bot: TestBot, case: str) -> None:
+    bring(bot, case)
+    with pytest.raises(Refused):
+        add_back(bot.services, responder("press:2"), case, "bring")
+    assert kinds(bot, case).count("baseline:frozen") == 2
+
+
+def test_a_node_that_is_silent_leaves_nothing_frozen(bot: TestBot, case: str) -> None:
+    from bot.errors import JobNotAsked
+
+    bot.clock.forward(hours=3)
+    with pytest.raises(JobNotAsked):
+        add_back(bot.services, responder("press:1"), case, "bring")
+    assert kinds(bot, case).count("baseline:frozen") == 1
+
+
+def test_the_probe_goes_to_the_held_engine_of_the_attempt(bot: TestBot, case: str) -> None:
+    cached = bring(bot, case)
+    record(bot, case, attempt(3, cached, job_id="x"), requested(3))
+    request_node_job(bot.services, responder("press:2"), case, JobKind.CACHE_PROBE)
+    job = payloads(bot, case, "job:requested")[-1]
+    assert (job["job_kind"], job["params"]["target_attempt"]) == ("cache_probe", 3)
+
+
+def test_without_a_held_engine_there_is_nothing_to_probe(bot: TestBot) -> None:
+    opened = open_case(bot)
+    with pytest.raises(Refused) as refused:
+        request_node_job(bot.services, responder("press:1"), opened, JobKind.CACHE_PROBE)
+    assert "no engine is held" in words(refused)
+
+
+def test_a_cache_that_moved_the_result_is_switched_off_by_the_bot_itself_once_and_said(bot: TestBot, case: str) -> None:
+    cached = bring(bot, case)
+    record(bot, case, attempt(3, cached, Outcome.FAILED))
+    follow(bot, case)
+    frozen = newest_baseline(bot, case)
+    assert frozen["digest"] == BASE.digest
+    assert frozen["change"]["reason"] == "rolled back"
+    assert payloads(bot, case, "job:requested")[-1]["attempt"] == 4
+    shown = said(outbox(bot))
+    assert "Prefix caching moved the result" in shown
+    assert "kv_cache_too_small" in shown
+    assert "not a fix" in shown
+    follow(bot, case)
+    assert kinds(bot, case).count("baseline:frozen") == 3, "it stops there"
+
+
+def test_an_engine_that_died_under_the_probe_is_put_back_too(bot: TestBot, case: str) -> None:
+    cached = bring(bot, case)
+    record(bot, case, attempt(3, cached), requested(3), e.HeldEnded(attempt=3, how="died", detail="IndexError"))
+    follow(bot, case)
+    assert newest_baseline(bot, case)["digest"] == BASE.digest
+
+
+def test_what_went_well_is_put_back_by_a_person_only(bot: TestBot, case: str) -> None:
+    cached = bring(bot, case)
+    probed = e.CacheProbed(job_id="p", attempt=3, verdict="hit", grounds="A2 256")
+    record(bot, case, attempt(3, cached), requested(3), probed)
+    follow(bot, case)
+    assert kinds(bot, case).count("baseline:frozen") == 2
+    add_back(bot.services, responder("press:2"), case, "back")
+    assert newest_baseline(bot, case)["digest"] == BASE.digest
