@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command("worker")(worker)
     app.command("fingerprint")(fingerprint)
     app.command("watch")(watch)
+    app.command("probe-cache")(probe_cache)
 
 
 def worker(  # noqa: PLR0917 - options of a command
@@ -144,6 +145,41 @@ def watch(
         _fail(str(error))
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror or error}")
+
+
+def probe_cache(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where the engine answers: http://127.0.0.1:8000.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print verdict and requests as one JSON object.")] = False,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=4, help="How often the six requests are sent.")] = 2,
+    timeout_s: Annotated[int, typer.Option("--timeout", min=1, max=3600, help="Seconds one request may take.")] = 120,
+    key_variable: Annotated[
+        str | None, typer.Option("--api-key-env", help="Environment variable that holds the endpoint's API key.")
+    ] = None,
+) -> None:
+    """Prove whether the prefix cache of a running engine hits, by counters and answers, never by speed.
+
+    Sends six requests a round of two to three blocks' length to the address you name, and reads its /metrics.
+
+    Exit code 0 for hits, 1 for none (miss, only exact repeats, cache off), 3 when it cannot tell.
+    """
+    from playbooks.judging.prefix_cache import CacheVerdict, judge
+    from workers.jobs.cache_table import in_words
+    from workers.probing_here import probe_cache_here
+
+    try:
+        facts = probe_cache_here(url, rounds=rounds, timeout_s=timeout_s, key_variable=key_variable)
+    except JobError as error:
+        print(f"baseline: {error}", file=sys.stderr)
+        raise typer.Exit(EXIT_UNKNOWN) from error
+    judged = judge(facts)
+    if as_json:
+        print(json.dumps(asdict(judged) | {"facts": facts.model_dump(mode="json")}, indent=1, ensure_ascii=False))
+    else:
+        print(in_words(facts, judged))
+    if judged.verdict in {CacheVerdict.INCONCLUSIVE, CacheVerdict.CONTAMINATED}:
+        raise typer.Exit(EXIT_UNKNOWN)
+    if judged.verdict is not CacheVerdict.HIT:
+        raise typer.Exit(EXIT_NEGATIVE)
 
 
 def _say(text: str) -> None:

@@ -7,6 +7,8 @@ import time
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from playbooks.judging.cache_facts import CacheProbeFacts
 from playbooks.judging.prefix_cache import judge
@@ -14,6 +16,7 @@ from playbooks.vocabulary import JobKind, JobOutcome
 from tests.support.lying_server import BLOCK, Lying, serving
 from tests.support.node_builders import TestNode, job
 from workers.adapters.engine_http import HttpxEngineHttp
+from workers.cli import register
 from workers.jobs import cache_probe
 from workers.jobs.cache_probe import Endpoint, Probe
 
@@ -114,3 +117,40 @@ def test_an_attempt_that_is_not_held_is_not_probed(node: TestNode) -> None:
     assert report is not None
     assert report.outcome is not JobOutcome.DONE
     assert "expected a held engine of attempt 9" in str(report.error)
+
+
+@pytest.mark.parametrize(
+    ("lies", "code", "says"),
+    [
+        ({}, 0, "Prefix cache of"),
+        ({"caching": False}, 1, "disabled"),
+        ({"busy": True}, 3, "contaminated"),
+    ],
+)
+def test_a_person_probes_an_endpoint_by_its_address(lies: dict[str, Any], code: int, says: str) -> None:
+    app = typer.Typer()
+    register(app)
+    with serving(Lying(**lies)) as lying:
+        shown = CliRunner().invoke(app, ["probe-cache", f"{lying.url}/v1", "--rounds", "1", "--timeout", "5"])
+        told = CliRunner().invoke(app, ["probe-cache", lying.url, "--rounds", "1", "--json"])
+    assert (shown.exit_code, told.exit_code) == (code, code), shown.output
+    assert says in shown.output
+    assert json.loads(told.output)["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["127.0.0.1:8000"], "expected an address like"),
+        (["ftp://127.0.0.1"], "expected an address like"),
+        (["http://me:secret@127.0.0.1:1"], "expected an address like"),
+        (["http://127.0.0.1:1"], "nobody at http://127.0.0.1:1 answers"),
+        (["http://127.0.0.1:1", "--api-key-env", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE, found none"),
+    ],
+)
+def test_an_address_that_is_none_is_said(words: list[str], says: str) -> None:
+    app = typer.Typer()
+    register(app)
+    done = CliRunner().invoke(app, ["probe-cache", *words])
+    assert done.exit_code == 3
+    assert says in done.output
