@@ -15,6 +15,7 @@ from playbooks.evidence.signing import Envelope as Envelope  # noqa: PLC0414  # 
 from playbooks.judging.baseline import Baseline, Change, FixedSample
 from playbooks.judging.cache_facts import CacheProbeFacts as CacheProbeFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.finding import Finding
+from playbooks.judging.ladder_facts import LadderFacts as LadderFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.request_run import RequestRun as RequestRun  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.reading.fields import FieldValue as FieldValue  # noqa: PLC0414  # re-exported: readers and rules share it
 from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
@@ -89,6 +90,18 @@ class CacheProbeParams(Message):
 
     target_attempt: int
     rounds: int = 2
+    timeout_s: int = 120
+
+
+class LadderParams(Message):
+    """Of `ladder`: the held attempt, and the bounds. Lengths and `most_tokens` in tokens; `total_s` of the whole ladder."""
+
+    target_attempt: int
+    longest_input: int = 32768
+    longest_output: int = 1024
+    most_at_once: int = 8
+    most_tokens: int = 400_000
+    total_s: int = 1800
     timeout_s: int = 120
 
 

@@ -1,24 +1,37 @@
-"""Evidence replies of probes against a held engine: the prefix cache."""
+"""Evidence replies of probes against a held engine: the prefix cache, the pressure ladder."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bot.blocks.reply import Reply
-from bot.blocks.terms import CACHE_VERDICTS, CAUSE_STATES
+from bot.blocks.terms import CACHE_VERDICTS, CAUSE_STATES, LADDER_VERDICTS
 from bot.blocks.texts import Mrkdwn, Translate, code_block, esc
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
 
 _HEAD = ("round", "request", "tokens", "expected", "cached", "counter", "ttft ms")
 _FIELDS = ("round", "name", "tokens", "expected", "cached", "counted", "ttft_ms")
+_LADDER_HEAD = ("rung", "done", "tries", "ms", "ttft", "tok/s", "preempt", "wait", "kv/1000", "restarts")
+_LADDER_FIELDS = (
+    "rung",
+    "done",
+    "tries",
+    "latency_ms",
+    "ttft_ms",
+    "tokens_s",
+    "preemptions",
+    "waiting",
+    "kv_permille",
+    "restarts",
+)
 
 
 def cache(payload: e.CacheProbed, _case: Case, _: Translate) -> Reply:
     """Say what the probe proves, on which requests, and for a miss which causes are left."""
     lines: list[Mrkdwn] = [esc(_.reason(payload.grounds))]
     if payload.rows:
-        lines.append(code_block(_table(payload.rows), max_lines=14, max_chars=1400))
+        lines.append(code_block(_table(payload.rows, _HEAD, _FIELDS, left=1), max_lines=14, max_chars=1400))
     lines += [esc(_.reason(remark)) for remark in payload.remarks[:5]]
     lines += [
         _(
@@ -59,12 +72,51 @@ def _advice(verdict: str, _: Translate) -> Mrkdwn:
             return _("*Next:* this is no miss. Remove what the grounds name, and repeat.")
 
 
-def _table(rows: list[dict[str, Any]]) -> str:
-    cells = [list(_HEAD)] + [["-" if row.get(name) is None else str(row[name]) for name in _FIELDS] for row in rows]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
+def ladder(payload: e.LadderClimbed, _case: Case, _: Translate) -> Reply:
+    """Say how far the ladder went, the figures of each rung, and which layer the last one points to."""
+    lines: list[Mrkdwn] = [esc(_.reason(payload.grounds))]
+    if payload.rows:
+        rows = [{**row, "done": f"{row.get('complete')}/{row.get('of')}", "rung": _rung(row)} for row in payload.rows]
+        if payload.failed is not None:
+            rows[payload.failed]["rung"] += " x"
+        lines.append(code_block(_table(rows, _LADDER_HEAD, _LADDER_FIELDS, left=0), max_lines=22, max_chars=2000))
+    lines += [esc(_.reason(remark)) for remark in payload.remarks[:5]]
+    lines.append(_ladder_advice(payload.verdict, _))
+    title = _(
+        "Pressure ladder of attempt {attempt}: {verdict}",
+        attempt=payload.attempt,
+        verdict=_(LADDER_VERDICTS[payload.verdict]),
+    )
+    return Reply(title, tuple(lines), footer=(_("One thing grows a rung; x marks the rung that ended it"),))
+
+
+def _rung(row: dict[str, Any]) -> str:
+    shown = {"short": "short", "input": f"input {row.get('input')}", "output": f"output {row.get('output')}"}
+    return shown.get(str(row.get("question")), f"{row.get('at_once')} at once")
+
+
+def _ladder_advice(verdict: str, _: Translate) -> Mrkdwn:
+    match verdict:
+        case "climbed":
+            return _("_Held as far as it was asked, on this hardware and engine version; larger loads are not proven._")
+        case "capacity":
+            return _("*Next:* is this input longer than what the last baseline served? Then cache capacity and limits.")
+        case "scheduling":
+            return _("*Next:* keep the single request, and look at scheduling, pre-emption and memory allocation.")
+        case "environment":
+            return _("*Next:* back to driver, container and communication. No memory tuning.")
+        case "short_unstable":
+            return _("*Next:* send the fixed request again; nothing heavier before it is stable.")
+        case _:
+            return _("*Next:* nothing is concluded. Remove what the grounds name, and repeat.")
+
+
+def _table(rows: list[dict[str, Any]], head: tuple[str, ...], fields: tuple[str, ...], *, left: int) -> str:
+    cells = [list(head)] + [["-" if row.get(name) is None else str(row[name]) for name in fields] for row in rows]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
     return "\n".join(
         "  ".join(
-            text.ljust(width) if column == 1 else text.rjust(width)
+            text.ljust(width) if column == left else text.rjust(width)
             for column, (text, width) in enumerate(zip(line, widths, strict=True))
         )
         for line in cells

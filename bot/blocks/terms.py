@@ -95,6 +95,14 @@ CACHE_VERDICTS: dict[str, str] = {
     "inconclusive": N_("inconclusive"),
     "contaminated": N_("disturbed by other traffic"),
 }
+LADDER_VERDICTS: dict[str, str] = {
+    "climbed": N_("every rung held"),
+    "capacity": N_("context or cache capacity"),
+    "scheduling": N_("scheduling or memory allocation"),
+    "environment": N_("the environment"),
+    "short_unstable": N_("the short request is not stable"),
+    "inconclusive": N_("inconclusive"),
+}
 CAUSE_STATES: dict[str, str] = {
     "excluded": N_("excluded"),
     "suspected": N_("suspected"),

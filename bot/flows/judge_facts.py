@@ -19,12 +19,13 @@ from playbooks.evidence.entries import (
     FingerprintRecorded,
     HeldEnded,
     JobEnded,
+    LadderClimbed,
     Payload,
     RequestRecorded,
     SceneCollected,
 )
 from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
-from playbooks.judging import boundary, consistency, prefix_cache, regression
+from playbooks.judging import boundary, consistency, ladder, prefix_cache, regression
 from playbooks.judging.disagreement import Disagreement
 from playbooks.judging.minimal_command import model_of
 from playbooks.judging.option_words import options_of
@@ -33,6 +34,8 @@ from playbooks.messages import (
     CacheProbeParams,
     CollectFacts,
     FingerprintFacts,
+    LadderFacts,
+    LadderParams,
     RequestFacts,
     StopParams,
     SweepFacts,
@@ -69,7 +72,9 @@ def judge_facts(services: Services, context: Context) -> Judged:
             return _ended_things(context)
         case JobKind.CACHE_PROBE:
             return _cache_probe(context)
-        case JobKind.LADDER | JobKind.FEATURE_PROBE:
+        case JobKind.LADDER:
+            return _ladder(services, context)
+        case JobKind.FEATURE_PROBE:
             return Judged(entries=(_job_ended(context.job, "facts are kept; this version has no rule for them"),))
         case _ as never:
             assert_never(never)
@@ -208,6 +213,30 @@ def _cache_probe(context: Context) -> Judged:
     if not facts.engine_alive:
         entries += _held_ended(context, attempt, "died", "not alive after the cache probe")
     return Judged(entries=tuple(entries), follow_ups=(_cache_off_again(context),))
+
+
+def _ladder(services: Services, context: Context) -> Judged:
+    facts = _read(LadderFacts, context.report)
+    attempt = LadderParams.model_validate(context.job.request.params).target_attempt
+    finding = (
+        None if facts.log_sha256 is None else read_log(services, facts.log_sha256, services.definitions.signatures())
+    )
+    judged = ladder.judge(facts, finding)
+    entries: list[Payload] = [
+        LadderClimbed(
+            job_id=context.job.id,
+            attempt=attempt,
+            verdict=judged.verdict.value,
+            grounds=judged.grounds,
+            remarks=list(judged.remarks),
+            rows=list(judged.rows),
+            failed=judged.failed,
+            finding=None if finding is None else finding.model_dump(mode="json"),
+        )
+    ]
+    if not facts.engine_alive:
+        entries += _held_ended(context, attempt, "died", "not alive after the pressure ladder")
+    return Judged(entries=tuple(entries))
 
 
 def _cache_off_again(context: Context) -> FollowUp:

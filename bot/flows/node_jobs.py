@@ -16,7 +16,7 @@ from bot.flows.showing import Asker, known, language_for
 from playbooks.errors import InvalidCommand
 from playbooks.guiding import seen
 from playbooks.judging.baseline import Baseline
-from playbooks.messages import CacheProbeParams, CollectParams, FingerprintParams, RequestParams
+from playbooks.messages import CacheProbeParams, CollectParams, FingerprintParams, LadderParams, RequestParams
 from playbooks.reading import launch_command
 from playbooks.vocabulary import JobKind
 
@@ -31,6 +31,7 @@ _ACTIONS = {
     JobKind.FINGERPRINT: Action.FINGERPRINT,
     JobKind.REQUEST: Action.REQUEST,
     JobKind.CACHE_PROBE: Action.REQUEST,
+    JobKind.LADDER: Action.REQUEST,
 }
 
 
@@ -57,6 +58,8 @@ def request_node_job(services: Services, asker: Asker, incident_id: str, kind: J
                 wish = collect_wish(incident, node, asker.actor)
             case JobKind.CACHE_PROBE:
                 wish = _cache_wish(services, incident, node, asker.actor, _)
+            case JobKind.LADDER:
+                wish = _ladder_wish(services, incident, node, asker.actor, _)
             case JobKind.REQUEST:
                 wish = _request_wish(services, incident, node, asker.actor, _)
             case _:
@@ -160,6 +163,20 @@ def _cache_wish(services: Services, incident: Incident, node: str, actor: str, _
         requested_by=actor,
         attempt=attempt,
         params=CacheProbeParams(target_attempt=attempt, timeout_s=timeout_s).model_dump(mode="json"),
+        post=False,
+    )
+
+
+def _ladder_wish(services: Services, incident: Incident, node: str, actor: str, _: Translate) -> Wish:
+    attempt = _held(incident.case, _)
+    timeout_s = case_playbook(services, incident.case).sample.timeout_s
+    return Wish(
+        incident=incident.id,
+        kind=JobKind.LADDER,
+        node=node,
+        requested_by=actor,
+        attempt=attempt,
+        params=LadderParams(target_attempt=attempt, timeout_s=timeout_s).model_dump(mode="json"),
         post=False,
     )
 

@@ -192,6 +192,23 @@ class CacheProbed(Payload):
     config: dict[str, Any] = {}
 
 
+class LadderClimbed(Payload):
+    """`ladder:climbed`: how far the pressure ladder went, and which layer the rung points to that ended it."""
+
+    KIND: ClassVar[str] = "ladder:climbed"
+    job_id: str
+    attempt: int
+    verdict: Literal["climbed", "capacity", "scheduling", "environment", "short_unstable", "inconclusive"]
+    grounds: str
+    remarks: list[str] = []
+    rows: list[dict[str, Any]] = []
+    """Rungs: {question, input, output, at_once, complete, of, tries, latency_ms, ttft_ms, tokens_s, preemptions, …}."""
+    failed: int | None = None
+    """Row of the rung that ended it, from 0."""
+    finding: dict[str, Any] | None = None
+    """What the launch analyser says of the log of an engine that died on the way."""
+
+
 class PhaseEntered(Payload):
     """`phase:entered`: the gate before it was closed, or an approver skipped it (`skipped` says so)."""
 
@@ -296,6 +313,7 @@ PAYLOADS: dict[str, type[Payload]] = {
         BoundaryJudged,
         RequestRecorded,
         CacheProbed,
+        LadderClimbed,
         PhaseEntered,
         DecisionProposed,
         DecisionApproved,

@@ -86,6 +86,7 @@ class Case:
     scores: tuple[Noted[e.ScoreGiven], ...] = ()
     requests: tuple[Noted[e.RequestRecorded], ...] = ()
     cache_probes: tuple[Noted[e.CacheProbed], ...] = ()
+    ladders: tuple[Noted[e.LadderClimbed], ...] = ()
     analysed: tuple[Noted[e.LogAnalysed], ...] = ()
     proposals: tuple[Noted[e.DecisionProposed], ...] = ()
     approvals: tuple[Noted[e.DecisionApproved], ...] = ()
@@ -107,6 +108,7 @@ _APPENDED: dict[type[e.Payload], str] = {
     e.ScoreGiven: "scores",
     e.RequestRecorded: "requests",
     e.CacheProbed: "cache_probes",
+    e.LadderClimbed: "ladders",
     e.LogAnalysed: "analysed",
     e.DecisionProposed: "proposals",
     e.DecisionApproved: "approvals",
@@ -130,6 +132,7 @@ REPORTS = (
     e.AttemptRecorded,
     e.RequestRecorded,
     e.CacheProbed,
+    e.LadderClimbed,
     e.LogAnalysed,
 )
 """Kinds that bring new facts: a proposal made before the newest of them is void."""

@@ -16,6 +16,7 @@ from playbooks.errors import InvalidDefinition
 from playbooks.guiding import seen
 from playbooks.guiding.add_back import add_back_of
 from playbooks.guiding.case import Case
+from playbooks.judging.ladder import LadderVerdict
 from playbooks.judging.prefix_cache import CacheVerdict
 from playbooks.vocabulary import DriverVerdict, FieldStatus
 
@@ -85,6 +86,12 @@ class CacheParams(Params):
     """Verdicts on the prefix cache."""
 
     verdicts: tuple[CacheVerdict, ...]
+
+
+class LadderParams(Params):
+    """Verdicts on the pressure ladder."""
+
+    verdicts: tuple[LadderVerdict, ...]
 
 
 class CountParams(Params):
@@ -288,6 +295,13 @@ def _cache_verdict(case: Case, params: CacheParams) -> Proof:
     return Proof(holds=newest.payload.verdict in params.verdicts, evidence=newest.seq, value=newest.payload.verdict)
 
 
+def _ladder_verdict(case: Case, params: LadderParams) -> Proof:
+    if not case.ladders:
+        return Proof(holds=False)
+    newest = case.ladders[-1]
+    return Proof(holds=newest.payload.verdict in params.verdicts, evidence=newest.seq, value=newest.payload.verdict)
+
+
 def _decision_proposed(case: Case, _params: Params) -> Proof:
     found = seen.standing_proposal(case) or seen.approved_proposal(case)
     return (
@@ -324,6 +338,7 @@ PREDICATES: dict[str, tuple[type[Params], Callable[[Case, Any], Proof]]] = {
     "field_contains": (ContainsParams, _field_contains),
     "field_present": (FieldsParams, _field_present),
     "field_read": (FieldsParams, _field_read),
+    "ladder_verdict": (LadderParams, _ladder_verdict),
     "log_kept": (Params, _log_kept),
     "no_node": (Params, _no_node),
     "request_verdict": (RequestParams, _request_verdict),

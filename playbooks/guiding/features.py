@@ -34,7 +34,9 @@ def next_of(case: Case, _playbook: Playbook) -> NextStep | None:
         case "launch" | "re_verify":
             return _launch(found)
         case "lost" | "done":
-            return None if found.moved or found.state == "lost" else _done(found)
+            if found.moved or found.state == "lost":
+                return None
+            return _ladder() if held is not None and not case.ladders else _done(found)
 
 
 def _first(case: Case, found: AddBack, held: int | None) -> NextStep:
@@ -48,8 +50,21 @@ def _first(case: Case, found: AddBack, held: int | None) -> NextStep:
         )
     if not case.cache_probes and held is not None:
         return _probe()
+    if held is not None and not case.ladders:
+        return _ladder()
     seq = max((noted.seq for noted in case.requests), default=0)
     return _close(f"The fixed request completes repeatedly (#{seq}). Export the bundle, or close the case.")
+
+
+def _ladder() -> NextStep:
+    return NextStep(
+        "job",
+        "What does it carry? Climb the pressure ladder.",
+        why="Longer input, longer output and several at once fail for different reasons; one thing grows at a time.",
+        how="Press Run: it stops at the first rung that fails twice, within its bounds of time and tokens.",
+        item="pressure-ladder",
+        job=JobKind.LADDER,
+    )
 
 
 def _probe() -> NextStep:

@@ -53,12 +53,13 @@ class StepKind(StrEnum):
         return _JOBS.get(self)
 
 
-_NOT_CARRIED_OUT = frozenset({StepKind.LADDER, StepKind.CHANGE, StepKind.OBSERVE})
+_NOT_CARRIED_OUT = frozenset({StepKind.CHANGE, StepKind.OBSERVE})
 _JOBS = {
     StepKind.COLLECT: JobKind.COLLECT,
     StepKind.FINGERPRINT: JobKind.FINGERPRINT,
     StepKind.LAUNCH: JobKind.LAUNCH,
     StepKind.REQUEST: JobKind.REQUEST,
+    StepKind.LADDER: JobKind.LADDER,
     StepKind.PROBE: JobKind.CACHE_PROBE,
 }
 NOT_CARRIED_OUT = "Not carried out by this version of Baseline."

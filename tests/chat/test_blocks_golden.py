@@ -81,6 +81,30 @@ PROBE_ROWS = [
     }
     for name, hit in (("A1", 0), ("A2", 256), ("A3", 256), ("A4", 256), ("N1", 0), ("N2", 0))
 ]
+LADDER_ROWS = [
+    {
+        "question": question,
+        "input": given,
+        "output": made,
+        "at_once": at_once,
+        "complete": complete,
+        "of": of,
+        "tries": 1 if complete == of else 2,
+        "latency_ms": 310 if complete else None,
+        "ttft_ms": 45 if complete else None,
+        "tokens_s": 51 if complete else None,
+        "preemptions": of - complete,
+        "waiting": at_once - 1,
+        "kv_permille": 12,
+        "restarts": 0,
+    }
+    for question, given, made, at_once, complete, of in (
+        ("short", 32, 16, 1, 5, 5),
+        ("input", 2048, 16, 1, 2, 2),
+        ("output", 32, 256, 1, 2, 2),
+        ("concurrency", 32, 16, 2, 0, 4),
+    )
+]
 ENTRIES: dict[str, Callable[[], CaseLines]] = {
     "opened": lambda: CaseLines().opened(
         command="docker run vllm/vllm-openai:kimi-k3", what_fails="since 02:10 every start fails"
@@ -153,6 +177,15 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
             {"name": "flag", "state": "excluded", "text": "enable_prefix_caching=True"},
             {"name": "retention", "state": "suspected", "text": "hybrid model, retention interval 0"},
         ],
+    ),
+    "ladder-climbed": lambda: cpu_scene().climbed(2, rows=LADDER_ROWS[:3]),
+    "ladder-scheduling": lambda: cpu_scene().climbed(
+        2,
+        "scheduling",
+        grounds="2 at once: failed 2 times (no complete answer within 120 s (4)); single requests were stable",
+        rows=LADDER_ROWS,
+        failed=3,
+        remarks=["2 at once: requests were pre-empted, so the cache of keys and values was full"],
     ),
     "held-ended": lambda: cpu_scene().add(e.HeldEnded(attempt=2, how="died", detail="exit code 137"), "node:gpu-a1"),
     "log-analysed": lambda: base().add(e.LogAnalysed(sha256="a" * 64, name="nvidia-smi.txt", finding=DRIVER)),

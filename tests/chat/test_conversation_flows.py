@@ -343,7 +343,7 @@ class TestAttempts:
     def test_what_this_version_does_not_carry_out_is_refused_in_words(self, bot: TestBot) -> None:
         case = self.ready_case(bot)
         with pytest.raises(Refused) as refused:
-            request_node_job(bot.services, responder(), case, JobKind.LADDER)
+            request_node_job(bot.services, responder(), case, JobKind.FEATURE_PROBE)
         assert "does not carry out" in words(refused)
 
 

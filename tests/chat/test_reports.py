@@ -20,6 +20,7 @@ from bot.ports import Job, JobState, OutboxKind, OutboxState
 from playbooks.evidence.entries import FingerprintRecorded
 from playbooks.judging.baseline import Interpreter
 from playbooks.judging.cache_facts import CacheConfig
+from playbooks.judging.ladder_facts import Climbed, Ended, LadderFacts, Question, Rung, RungTry
 from playbooks.messages import (
     ArtifactOffer,
     ArtifactRef,
@@ -31,6 +32,7 @@ from playbooks.messages import (
     FingerprintFacts,
     HeldEngine,
     JobReport,
+    LadderParams,
     LaunchFacts,
     LimitHit,
     Message,
@@ -502,7 +504,24 @@ def test_a_cache_probe_is_judged_by_the_bot_with_its_rows(bot: TestBot) -> None:
         assert reading.incident(incident).case.answered_jobs >= {found["job_id"]}
 
 
-@pytest.mark.parametrize("kind", [JobKind.LADDER, JobKind.FEATURE_PROBE])
+def test_a_ladder_is_judged_by_the_bot_and_a_dead_engine_by_its_log(bot: TestBot) -> None:
+    incident = open_case(bot)
+    bot.artifacts.put(LOG)
+    params = LadderParams(target_attempt=1).model_dump(mode="json")
+    rung = Rung(question=Question.INPUT, input_tokens=512, output_tokens=16, concurrency=1, requests=2)
+    died = Climbed(rung=rung, tries=(RungTry(runs=(), duration_ms=9, alive=False),))
+    facts = LadderFacts(
+        target="attempt 1", planned=7, rungs=(died,), ended=Ended.DIED, engine_alive=False, log_sha256=LOG_SHA
+    )
+    job = claimed(bot, incident, JobKind.LADDER, params=params)
+    record_report(bot.services, report_of(bot, job, facts))
+    (found,) = payloads(bot, incident, "ladder:climbed")
+    assert (found["verdict"], found["attempt"], found["failed"]) == ("capacity", 1, 0)
+    assert found["finding"]["error_class"] in found["grounds"]
+    assert found["finding"]["root_text"]
+
+
+@pytest.mark.parametrize("kind", [JobKind.FEATURE_PROBE])
 def test_facts_that_this_version_has_no_rule_for_are_kept_and_said(bot: TestBot, kind: JobKind) -> None:
     incident = open_case(bot)
     job = claimed(bot, incident, kind)

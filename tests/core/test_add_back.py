@@ -39,6 +39,7 @@ def step(lines: CaseLines) -> tuple[str, str | None, JobKind | None]:
 
 REQUEST = ("request", "fixed-request", JobKind.REQUEST)
 PROBE = ("job", "prefix-cache-hits", JobKind.CACHE_PROBE)
+LADDER = ("job", "pressure-ladder", JobKind.LADDER)
 RUN = ("job", "two-attempts", JobKind.LAUNCH)
 
 
@@ -56,7 +57,8 @@ RUN = ("job", "two-attempts", JobKind.LAUNCH)
         pytest.param(brought().attempt(3, CACHED), "roll_back", ("add_back", "back", None), id="the launch failed: put it back"),
         pytest.param(ready().requested(3, "failed", 0, 5), "roll_back", ("add_back", "back", None), id="the request failed: put it back"),
         pytest.param(ready().requested(3).probed(3).frozen(BASE, BACK), "re_verify", RUN, id="put back: see it again"),
-        pytest.param(ready().requested(3).probed(3).frozen(BASE, BACK).attempt(4, BASE, Outcome.READY), "done", ("close", None, None), id="seen again: done"),
+        pytest.param(ready().requested(3).probed(3).frozen(BASE, BACK).attempt(4, BASE, Outcome.READY), "done", LADDER, id="seen again: the ladder"),
+        pytest.param(ready().requested(3).probed(3).frozen(BASE, BACK).attempt(4, BASE, Outcome.READY).climbed(4, "capacity"), "done", ("close", None, None), id="climbed, however far: done"),
         pytest.param(ready().requested(3).probed(3).frozen(BASE, BACK).attempt(4, BASE), "lost", ("decide", "propose", None), id="the baseline itself fails now"),
     ],
 )  # fmt: skip
@@ -126,4 +128,5 @@ def test_a_baseline_with_the_cache_on_is_probed_where_it_is_held() -> None:
     lines.attempt(1, CACHED, Outcome.READY).attempt(2, CACHED, Outcome.READY, held_until="x").score(1, 2, 2)
     lines.entered(Phase.REGRESSION).requested(2).entered(Phase.ADD_BACK)
     assert step(lines) == PROBE
-    assert step(lines.probed(2)) == ("close", None, None)
+    assert step(lines.probed(2)) == LADDER
+    assert step(lines.climbed(2)) == ("close", None, None)

@@ -17,7 +17,7 @@ def full_record() -> CaseLines:
     base = docker_baseline()
     lines = CaseLines().opened().answer("change-history", "none").fingerprint().scene({"log": "l" * 64}).boundary()
     lines.ask(JobKind.LAUNCH).ended(kind=JobKind.LAUNCH).frozen(base).attempt(1, base).attempt(2, base).score(1, 2, 2)
-    lines.add(e.LogAnalysed(sha256="a" * 64, name="engine.log", finding={})).requested(2).probed(2)
+    lines.add(e.LogAnalysed(sha256="a" * 64, name="engine.log", finding={})).requested(2).probed(2).climbed(2)
     lines.entered(Phase.BOUNDARY).proposed().rejected().proposed().approved()
     lines.add(e.HeldEnded(attempt=2, how="died")).add(e.BundleExported(sha256="b" * 64, upto=3))
     lines.add(e.LeaseTaken(node="gpu-a1", fence=3, reason="silent"))
@@ -37,9 +37,10 @@ def test_every_kind_of_entry_finds_its_place():
         JobKind.LAUNCH,
         JobKind.REQUEST,
         JobKind.CACHE_PROBE,
+        JobKind.LADDER,
     ]
     assert set(case.ended_jobs) == {"job-3"}
-    assert case.answered_jobs == {"job-1", "job-2", "job-4", "job-5", "job-6", "job-7"}
+    assert case.answered_jobs == {"job-1", "job-2", "job-4", "job-5", "job-6", "job-7", "job-8"}
     counts = {
         name: len(getattr(case, name))
         for name in (
@@ -50,6 +51,7 @@ def test_every_kind_of_entry_finds_its_place():
             "scores",
             "requests",
             "cache_probes",
+            "ladders",
             "analysed",
             "phases",
         )
@@ -62,6 +64,7 @@ def test_every_kind_of_entry_finds_its_place():
         "scores": 1,
         "requests": 1,
         "cache_probes": 1,
+        "ladders": 1,
         "analysed": 1,
         "phases": 1,
     }

@@ -91,7 +91,8 @@ class TestShipped:
         assert data["schema"] == "baseline-playbook/1"
         steps = {step["id"]: step["carried_out"] for phase in data["phases"] for step in phase["steps"]}
         assert steps["host-driver"] is True
-        assert steps["pressure-ladder"] is False
+        assert steps["pressure-ladder"] is True
+        assert steps["drain-node"] is False
         assert [phase["carried_out"] for phase in data["phases"]] == [True, True, True, True, True, True, False, False]
 
 
@@ -113,6 +114,7 @@ def test_a_step_names_the_job_that_proves_it():
         StepKind.FINGERPRINT: JobKind.FINGERPRINT,
         StepKind.LAUNCH: JobKind.LAUNCH,
         StepKind.REQUEST: JobKind.REQUEST,
+        StepKind.LADDER: JobKind.LADDER,
         StepKind.PROBE: JobKind.CACHE_PROBE,
     }
 

@@ -159,7 +159,7 @@ class TestPlaybook:
         out = run("playbook", "show", "kimi-k3").out
         assert "Kimi K3 on vLLM (kimi-k3), version 1, boundaries kimi-k3" in out
         assert "Change and rollout - not carried out by this version" in out
-        assert "Longer input, longer output, concurrency, in this order (not carried out by this version)" in out
+        assert "Longer input, longer output, concurrency, in this order\n" in out
         assert "R1.1   host-driver            Driver loaded on the host\n" in out
         assert "boundaries imported" in run("playbook", "show", "generic-vllm").out
 

@@ -65,7 +65,7 @@ def test_a_silent_bot_starts_nothing(node: TestNode) -> None:
     assert node.deps.journal.job("job-1") is None
 
 
-@pytest.mark.parametrize("kind", [JobKind.LADDER, JobKind.FEATURE_PROBE])
+@pytest.mark.parametrize("kind", [JobKind.FEATURE_PROBE])
 def test_a_kind_that_is_not_built_is_refused_in_words(node: TestNode, kind: JobKind) -> None:
     node.deliver(job(kind))
     report = node.bot.report_of("job-1")

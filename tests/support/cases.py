@@ -234,6 +234,11 @@ class CaseLines:
         found = {"job_id": f"job-{self.jobs}", "attempt": attempt, "verdict": verdict, "grounds": "A2 256", **more}
         return self.add(e.CacheProbed(**found), "node:gpu-a1")
 
+    def climbed(self, attempt: int, verdict: str = "climbed", **more: Any) -> CaseLines:
+        self.ask(JobKind.LADDER)
+        found = {"job_id": f"job-{self.jobs}", "attempt": attempt, "verdict": verdict, "grounds": "9 of 9", **more}
+        return self.add(e.LadderClimbed(**found), "node:gpu-a1")
+
     def entered(self, phase: Phase, **more: Any) -> CaseLines:
         return self.add(e.PhaseEntered(phase=phase, **more))
 

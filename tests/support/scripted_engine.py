@@ -9,6 +9,9 @@ Runs on the standard library alone. What it does stands in a JSON file named by 
     ignore_term swallow SIGTERM and SIGINT
     children    how many processes to fork that outlive it, in sessions of their own when `escape`
     die_after_requests  exit after that many completions
+    hang_after_requests  answer no more after that many completions
+    most_at_once  more completions than that at once are answered 503
+    slow_s      how long a completion takes
     status      HTTP status of completions
     health_after_s  seconds until /health says 200
 """
@@ -34,6 +37,8 @@ def option(name: str, default: str) -> str:
 
 class Api(BaseHTTPRequestHandler):
     count = 0
+    at_once = 0
+    lock = threading.Lock()
     born = time.monotonic()
 
     def log_message(self, *_: object) -> None:
@@ -49,9 +54,23 @@ class Api(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        Api.count += 1
+        if self.path == "/tokenize":
+            self.answer(404, {"error": {"type": "NotFoundError"}})
+            return
+        with Api.lock:
+            Api.count += 1
+            Api.at_once += 1
+        try:
+            self.complete(body)
+        finally:
+            with Api.lock:
+                Api.at_once -= 1
+
+    def complete(self, body: dict[str, object]) -> None:
+        time.sleep(SCRIPT.get("slow_s", 0) if Api.count <= SCRIPT.get("hang_after_requests", Api.count) else 300)
         last = SCRIPT.get("die_after_requests") == Api.count
-        status = SCRIPT.get("status", 200)
+        full = Api.at_once > SCRIPT.get("most_at_once", 1000)
+        status = 503 if full else SCRIPT.get("status", 200)
         if status != 200:
             self.answer(status, {"error": {"message": "scripted failure", "type": "InternalServerError"}})
         elif body.get("stream"):

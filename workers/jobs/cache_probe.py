@@ -31,7 +31,7 @@ _IDLE_LOOK_S = 0.1
 _COUNTED_WAIT_S = 2.0
 """Counters follow the answer by a moment."""
 _LOG_HEAD_BYTES = 4 << 20
-_WORDS = [
+WORDS = [
     "river",
     "stone",
     "window",
@@ -63,6 +63,7 @@ _WORDS = [
     "planet",
     "kitchen",
 ]
+"""Plain words that prompts are made of; the same in each probe."""
 _MOST_ROUNDS = 4
 
 
@@ -197,15 +198,15 @@ class Probe:
     def _pool(self) -> list[int]:
         """Return token ids that this model's ordinary text has; empty where it cannot be asked: text is sent then."""
         found = self._http.tokens(
-            self._where.url, " ".join(_WORDS), model=self._where.model, headers=self._where.headers
+            self._where.url, " ".join(WORDS), model=self._where.model, headers=self._where.headers
         )
-        return sorted(set(found)) if found and len(set(found)) > len(_WORDS) // 2 else []
+        return sorted(set(found)) if found and len(set(found)) > len(WORDS) // 2 else []
 
     def _round(self, number: int, sized: Plan, pool: list[int]) -> Sequence[CacheShot]:
         dice = random.Random(f"{self._seed}/{number}")
-        prefix = [dice.choice(pool or range(len(_WORDS))) for _ in range(sized.prefix)]
-        tails = [[dice.choice(pool or range(len(_WORDS))) for _ in range(sized.tail)] for _ in range(3)]
-        choices = pool or list(range(len(_WORDS)))
+        prefix = [dice.choice(pool or range(len(WORDS))) for _ in range(sized.prefix)]
+        tails = [[dice.choice(pool or range(len(WORDS))) for _ in range(sized.tail)] for _ in range(3)]
+        choices = pool or list(range(len(WORDS)))
         for at, tail in enumerate(tails):
             tail[0] = choices[(choices.index(tails[0][0]) + at) % len(choices)]  # they part at their first token
         other = [choices[(choices.index(prefix[0]) + 1) % len(choices)], *prefix[1:]]
@@ -248,7 +249,7 @@ class Probe:
 
     def _ask(self, name: Name, number: int, prompt: list[int], salt: Salt, *, exact: bool) -> RequestRun:
         body: dict[str, object] = {
-            "prompt": prompt if exact else " ".join(_WORDS[index] for index in prompt),
+            "prompt": prompt if exact else " ".join(WORDS[index] for index in prompt),
             "max_tokens": ANSWER_TOKENS,
             "temperature": 0,
             "seed": 0,

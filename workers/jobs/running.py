@@ -24,6 +24,7 @@ from workers.jobs.collect import collect
 from workers.jobs.control import LiveControl
 from workers.jobs.deps import Deps, Done
 from workers.jobs.fingerprint import fingerprint
+from workers.jobs.ladder import ladder
 from workers.jobs.launch import launch
 from workers.jobs.redacting import clean
 from workers.jobs.reporting import deliver
@@ -41,6 +42,7 @@ Job = Callable[[JobRequest, Deps, Control], Done]
 JOBS: Mapping[JobKind, Job] = {
     JobKind.COLLECT: collect,
     JobKind.FINGERPRINT: fingerprint,
+    JobKind.LADDER: ladder,
     JobKind.LAUNCH: launch,
     JobKind.REQUEST: request_job,
     JobKind.CACHE_PROBE: cache_probe,
