@@ -224,7 +224,7 @@ def score(payload: e.ScoreGiven, _case: Case, _: Translate) -> Reply:
         0: _("Score 0: attempts {a} and {b} end differently", **pair),
     }
     advice = {
-        2: _("Two alike: this is stable, and the next stage may be opened when the gate is closed."),
+        2: _("Two alike: this is stable. The next stage opens once every item of the gate is closed."),
         1: _("*Next:* look for leftovers and shared resources before another attempt."),
         0: _(
             "*Next:* stop tuning parameters and freeze again: loaded driver, GPUs in the container, image, shared memory, RDMA rights, scheduling."
@@ -299,9 +299,10 @@ def seconds(milliseconds: int) -> str:
 
 
 def _command(argv: list[str]) -> str:
-    rows: list[str] = []
-    for part in argv:
-        if part.startswith("-") or not rows:
+    """Return the command as it could be typed: the program first, an option a line."""
+    rows = ["vllm serve"]
+    for part in argv[1:] if argv[:1] == ["serve"] else argv:
+        if part.startswith("-"):
             rows.append(part)
         else:
             rows[-1] += f" {part}"
