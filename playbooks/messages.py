@@ -368,6 +368,8 @@ class NodeHello(Message):
     running: tuple[str, ...] = ()
     lost: tuple[HeldEngine, ...] = ()
     """Held engines found dead since the last hello."""
+    lost_because: dict[str, str] = {}
+    """By job: the first failure in the end of a dead engine's log, redacted."""
     ended: tuple[EngineEnd, ...] = ()
     """Held engines that were ended since the last hello; told again until a hello is answered."""
     at: datetime

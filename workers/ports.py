@@ -66,6 +66,8 @@ class EngineRef:
     job_id: str
     log: str
     port: int
+    worker: str = ""
+    """Whose engine it is, by the worker's journal; "" in references of older journals."""
 
     @property
     def what(self) -> str:
@@ -253,6 +255,10 @@ class Spool(Protocol):
 
         secrets: values that this node filled in, by name; they are replaced wherever they stand.
         """
+        ...
+
+    def trim(self, log: Path) -> int:
+        """Give back the disk of the middle of a log that is still written to; returns the bytes given back."""
         ...
 
     def path(self, sha256: str) -> Path: ...

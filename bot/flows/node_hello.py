@@ -15,7 +15,7 @@ from playbooks.messages import HelloReply
 if TYPE_CHECKING:
     from bot.flows.services import Services
     from bot.ports import Writing
-    from playbooks.messages import NodeHello
+    from playbooks.messages import HeldEngine, NodeHello
 
 _SETTLED = timedelta(seconds=45)
 """A hello may have been written before the launch's report was recorded; only an older entry is judged by it."""
@@ -66,7 +66,8 @@ def _say_that_it_speaks(tx: Writing, node: str) -> None:
 def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
     """Record what the node says has ended."""
     told: list[tuple[str, int, How, str]] = [
-        (held.incident, held.attempt, "died", f"{held.what} was found dead") for held in hello.lost
+        (held.incident, held.attempt, "died", _death(held, hello.lost_because.get(held.job_id, "")))
+        for held in hello.lost
     ]
     told += [(end.engine.incident, end.engine.attempt, end.how, end.detail) for end in hello.ended]
     return [
@@ -74,6 +75,10 @@ def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
         for incident, attempt, how, detail in told
         if _end(tx, incident, attempt, how, detail, node=hello.node, now=now)
     ]
+
+
+def _death(held: HeldEngine, because: str) -> str:
+    return f"{held.what} was found dead: {because}" if because else f"{held.what} was found dead"
 
 
 def _missing_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:

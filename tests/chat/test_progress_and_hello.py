@@ -175,6 +175,13 @@ def test_an_engine_found_dead_is_recorded_once(bot: TestBot) -> None:
     ]
 
 
+def test_an_engine_found_dead_is_recorded_with_the_cause_that_its_node_read(bot: TestBot) -> None:
+    incident, held = hold(bot)
+    hello(bot, lost=(held,), lost_because={held.job_id: "torch.OutOfMemoryError: CUDA out of memory."})
+    (end,) = payloads(bot, incident, "held:ended")
+    assert end["detail"] == "process 4711 was found dead: torch.OutOfMemoryError: CUDA out of memory."
+
+
 def test_an_engine_that_the_node_ended_is_recorded_as_it_says(bot: TestBot) -> None:
     incident, held = hold(bot)
     hello(bot, ended=(EngineEnd(engine=held, how="expired", detail="held for 10 min"),))

@@ -11,7 +11,7 @@ import pytest
 from playbooks.messages import LaunchFacts, Limits, RequestFacts, StageLimit, SweepFacts
 from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
 from tests.support.fake_bot import FakeBot
-from tests.support.node_builders import TestNode, baseline, job, policy, script
+from tests.support.node_builders import TestNode, baseline, job, make_node, policy, script
 from workers.adapters import process_table
 from workers.jobs.duties import Duties
 from workers.jobs.holding import keep, ref_of
@@ -50,7 +50,8 @@ def launch(node: TestNode, *, job_id: str = "job-1", attempt: int = 1, hold_s: i
 
 
 def nothing_left(node: TestNode, job_id: str = "job-1") -> bool:
-    return all(process_table.environment(row.pid).get("BASELINE_JOB") != job_id for row in process_table.processes())
+    ours = {"BASELINE_JOB": job_id, "BASELINE_WORKER": node.deps.journal.instance}
+    return all(not ours.items() <= process_table.environment(row.pid).items() for row in process_table.processes())
 
 
 def test_ready_is_one_answered_request_and_nothing_stays(node: TestNode) -> None:
@@ -250,6 +251,37 @@ def test_the_death_of_a_held_engine_is_told_in_the_next_hello(node: TestNode) ->
     assert node.bot.hellos[-1].lost == ()
 
 
+def test_the_death_of_a_held_engine_is_told_with_its_first_failure(node: TestNode) -> None:
+    lines = [
+        "(EngineCore pid=7) ERROR 12-01 00:00:09 [core.py:1510] torch.OutOfMemoryError: CUDA out of memory.",
+        "nanobind: leaked 3 instances!",
+    ]
+    held = launch(node, lines=READY_LINES, serve=True, hold_s=60).held
+    assert held is not None
+    (row,) = node.deps.journal.held()
+    node.deps.engines["process"].clear(ref_of(row))
+    with Path(row.ref["log"]).open("a", encoding="utf-8") as log:
+        log.write("\n".join(lines) + "\n")
+    assert keep(node.deps)
+    assert Duties(node.deps).hello()
+    hello = node.bot.hellos[-1]
+    assert hello.lost == (held,)
+    assert "CUDA out of memory" in hello.lost_because[held.job_id]
+
+
+def test_no_line_of_a_dead_engine_is_shown_when_its_secrets_are_not_known_any_more(
+    node: TestNode, tmp_path: Path
+) -> None:
+    held = launch(node, lines=READY_LINES, serve=True, hold_s=60).held
+    assert held is not None
+    (row,) = node.deps.journal.held()
+    node.deps.engines["process"].clear(ref_of(row))
+    object.__setattr__(node.deps, "policy", policy(tmp_path, env=()))
+    assert keep(node.deps)
+    assert Duties(node.deps).hello()
+    assert node.bot.hellos[-1].lost_because == {}
+
+
 def test_a_request_that_kills_the_engine_is_seen(node: TestNode) -> None:
     launch(node, lines=READY_LINES, serve=True, hold_s=60, die_after_requests=2)
     sample = {"path": "/v1/completions", "body": '{"max_tokens":4,"prompt":"x","stream":true}'}
@@ -281,7 +313,7 @@ def test_a_port_that_somebody_else_answers_on_is_not_ready(node: TestNode) -> No
     assert running.answers_on(int(port)) is True
     stranger = node.deps.engines["process"]
     assert stranger is not None
-    assert running.answers_on(1) is None
+    assert running.answers_on(1) is False
 
 
 def test_a_cut_job_is_lost_its_engine_swept_and_it_never_runs_again(node: TestNode) -> None:
@@ -301,6 +333,21 @@ def test_a_cut_job_is_lost_its_engine_swept_and_it_never_runs_again(node: TestNo
     assert dead.deliver(request) is Delivered.REPORTED_AGAIN
     assert node.bot.reports[-1].outcome is JobOutcome.LOST
     dead.deps.bot.close()
+
+
+def test_a_job_of_the_same_name_at_another_worker_is_left_alone(
+    node: TestNode, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = make_node(tmp_path_factory.mktemp("other"), node.bot)
+    held = launch(other, lines=READY_LINES, serve=True, hold_s=60).held
+    assert held is not None
+    node.bot.reports.clear()
+    facts = launch(node, lines=NO_MODEL, exit=1)
+    assert facts.outcome is Outcome.FAILED
+    (row,) = other.deps.journal.held()
+    assert other.deps.engines["process"].find(ref_of(row)) is not None
+    assert other.deps.engines["process"].clear(ref_of(row)) == ()
+    other.deps.bot.close()
 
 
 def test_a_sweep_spares_held_engines(node: TestNode) -> None:

@@ -27,6 +27,11 @@ def spool(tmp_path: Path) -> FileSpool:
     return FileSpool(tmp_path / "spool", Journal(tmp_path / "journal.db"), head_bytes=1000, tail_bytes=1000)
 
 
+@pytest.fixture
+def spool_small(tmp_path: Path) -> FileSpool:
+    return FileSpool(tmp_path / "small", Journal(tmp_path / "small.db"), head_bytes=64 << 10, tail_bytes=64 << 10)
+
+
 def test_a_small_log_is_kept_whole(spool: FileSpool, tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(b"one\r\x00two\n\xff\xfe last")
     ref = spool.save_log("job-1", "a.log", tmp_path / "a.log")
@@ -50,6 +55,34 @@ def test_a_large_log_keeps_head_finding_and_tail(
     assert len(gaps) == 2
     assert sum(int(gap.split()[1]) for gap in gaps) == ref.dropped_bytes
     assert all(line in lines for line in kept if line not in gaps)
+
+
+def test_a_growing_log_gives_its_middle_back_and_is_saved_as_if_it_had_not(
+    spool_small: FileSpool, tmp_path: Path
+) -> None:
+    log = tmp_path / "engine.log"
+    text = b"".join(b"line %07d\n" % number for number in range(300_000))
+    with log.open("ab", buffering=0) as engine:
+        engine.write(text)
+        untrimmed = spool_small.save_log("job-1", "engine.log", log)
+        given_back = spool_small.trim(log)
+        assert given_back > len(text) // 2
+        assert spool_small.trim(log) == 0
+        engine.write(b"")
+        assert log.stat().st_size == len(text)
+        trimmed = spool_small.save_log("job-1", "engine.log", log)
+        assert trimmed.sha256 == untrimmed.sha256
+        assert trimmed.dropped_bytes == untrimmed.dropped_bytes > 0
+        engine.write(b"printed later\n")
+    assert log.read_bytes().endswith(b"line 0299999\nprinted later\n")
+
+
+def test_a_small_growing_log_is_left_alone(spool_small: FileSpool, tmp_path: Path) -> None:
+    log = tmp_path / "engine.log"
+    log.write_bytes(b"a line\n")
+    assert spool_small.trim(log) == 0
+    assert spool_small.trim(tmp_path / "none.log") == 0
+    assert log.read_bytes() == b"a line\n"
 
 
 def test_a_log_that_is_not_there_is_an_empty_one(spool: FileSpool, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ class ProcessEngine:
                 )
         except OSError as error:
             raise StartFailed(f"cannot start {spec.argv[0]}: {error.strerror}") from error
-        ref = EngineRef("process", table.identity(child.pid), spec.job_id, str(log), spec.port)
+        ref = EngineRef("process", table.identity(child.pid), spec.job_id, str(log), spec.port, self._worker)
         _children[ref.id] = child
         started(ref)
         return ProcessHandle(ref)
@@ -102,7 +102,9 @@ class ProcessEngine:
         failed: list[str] = []
         for job, members in ours.items():
             leader = min(members, key=lambda member: member.ticks)
-            left = ProcessHandle(EngineRef("process", table.identity(leader.pid), job, "", 0)).stop(grace_s=1)
+            left = ProcessHandle(EngineRef("process", table.identity(leader.pid), job, "", 0, self._worker)).stop(
+                grace_s=1
+            )
             names = [f"process {member.pid} {member.name} of job {job}" for member in members]
             (failed if left else ended).extend(left or names)
         return tuple(ended), tuple(failed)
@@ -160,8 +162,6 @@ class ProcessHandle:
     def answers_on(self, port: int) -> bool | None:
         """Whether one of this engine's processes has the listening socket."""
         inodes = table.listening_inodes(port)
-        if not inodes:
-            return None
         return any(table.owns_socket(member.pid, inodes) for member in self.members())
 
     def members(self) -> list[table.Process]:
@@ -175,7 +175,7 @@ class ProcessHandle:
         for row in rows:
             in_session = row.session == leader and not taken_over
             known = self._known.get(row.pid) == row.ticks
-            if in_session or known or table.environment(row.pid).get(MARKER_JOB) == self.ref.job_id:
+            if in_session or known or self._is_marked(row.pid):
                 found[row.pid] = row
         grown = True
         while grown:
@@ -185,6 +185,11 @@ class ProcessHandle:
         found.pop(os.getpid(), None)
         self._known |= {row.pid: row.ticks for row in found.values()}
         return list(found.values())
+
+    def _is_marked(self, pid: int) -> bool:
+        marks = table.environment(pid)
+        ours = not self.ref.worker or marks.get(MARKER_WORKER) == self.ref.worker
+        return ours and marks.get(MARKER_JOB) == self.ref.job_id
 
     def snapshot(self) -> str:
         """Return processes with state and CPU, and stacks when py-spy is on the path."""

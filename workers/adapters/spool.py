@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from playbooks.evidence.redaction import LineRedactor
 from playbooks.messages import ArtifactRef
+from workers.adapters.file_holes import punch_hole
 from workers.jobs.redacting import without_secrets
 from workers.journal import Journal
 
@@ -22,6 +23,10 @@ HEAD_BYTES = 16 << 20
 TAIL_BYTES = 16 << 20
 AROUND_BYTES = 2 << 20
 _CHUNK_LINES = 2000
+_BLOCK_BYTES = 512
+"""What `st_blocks` counts in, whatever the file system."""
+_TRIM_TAILS = 4
+"""A held engine's log takes at most the head and so many tails of disk; two tails stay when it is trimmed."""
 
 
 class FileSpool:
@@ -52,6 +57,24 @@ class FileSpool:
         spans = self._spans(path, size, around)
         dropped = size - sum(end - start for start, end in spans)
         return self._save(job_id, name, _pieces(path, spans), media_type="text/plain", dropped=dropped, secrets=secrets)
+
+    def trim(self, log: Path) -> int:
+        """Give back the disk of the middle of a growing log: what `save_log` would leave out anyway; returns the bytes.
+
+        The engine goes on writing to the same file and notices nothing: no offset moves. A file system without holes keeps all.
+        """
+        try:
+            with log.open("rb+") as file:
+                stat = os.fstat(file.fileno())
+                used = stat.st_blocks * _BLOCK_BYTES
+                if used <= self._head + _TRIM_TAILS * self._tail:
+                    return 0
+                after_head = _line_start(log, self._head)  # the head is kept up to the end of its last line
+                if not punch_hole(file.fileno(), after_head, stat.st_size - 2 * self._tail):
+                    return 0
+                return max(0, used - os.fstat(file.fileno()).st_blocks * _BLOCK_BYTES)
+        except OSError:
+            return 0
 
     def path(self, sha256: str) -> Path:
         """Return where a file lies."""

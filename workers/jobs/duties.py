@@ -79,6 +79,7 @@ class Duties:
             held=tuple(row.held for row in deps.journal.held() if row.held is not None),
             running=tuple(row.request.job_id for row in deps.journal.running()),
             lost=lost,
+            lost_because={row.job_id: row.detail for row in rows if row.how == "died" and row.detail},
             ended=tuple(end for row in rows if (end := end_of(row)) is not None),
             at=deps.clock.now(),
         )

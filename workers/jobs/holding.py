@@ -8,12 +8,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from playbooks.judging.first_failure import Analyser
 from playbooks.messages import HeldEngine
+from workers.errors import PolicyRefusal
 from workers.jobs.deps import Deps
+from workers.jobs.redacting import clean
 from workers.journal import EngineLife, EngineRow
+from workers.policy import allow_launch
 from workers.ports import EngineRef
 
 STOP_GRACE_S = 3.0
+_TAIL_BYTES = 256 << 10
+"""Of a log of long service, what may hold the end and its cause."""
+_SHOWN_CHARS = 300
 How = Literal["stopped", "expired", "replaced"]
 
 
@@ -53,12 +60,14 @@ def keep(deps: Deps) -> bool:
         engine = deps.engines.get(ref.engine)
         running = engine.find(ref) if engine is not None else None
         if engine is not None and running is None:
-            if deps.journal.engine_ended(row.job_id, how="died", detail=last_line(ref)):
+            if deps.journal.engine_ended(row.job_id, how="died", detail=why_it_died(deps, row)):
                 engine.clear(ref)
                 news = True
         elif now >= held.until:
             end_engine(deps, row, how="expired", detail=f"held until {held.until:%H:%M:%S} UTC")
             news = True
+        else:
+            deps.spool.trim(Path(ref.log))
     return news
 
 
@@ -68,13 +77,31 @@ def lost_and_ended(deps: Deps) -> tuple[tuple[HeldEngine, ...], list[EngineRow]]
     return tuple(row.held for row in rows if row.how == "died" and row.held is not None), rows
 
 
-def last_line(ref: EngineRef) -> str:
-    """Return the last line of an engine's log, for a note; "" when there is none."""
+def why_it_died(deps: Deps, row: EngineRow) -> str:
+    """Return the first failure in the tail of an engine's log, else its last line; "" when nothing may be shown."""
+    job = deps.journal.job(row.job_id)
+    if job is None:
+        return ""
+    try:
+        secrets = allow_launch(job.request, deps.policy).secrets
+    except PolicyRefusal:  # the policy changed since: what was filled in is not known any more, so no line is shown
+        return ""
+    lines = [clean(line, secrets) for line in _tail(ref_of(row))]
+    analyser = Analyser(deps.catalogue())
+    for line in lines:
+        analyser.feed(line)
+    root = analyser.finish().root_text
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return (root or last).strip()[:_SHOWN_CHARS]
+
+
+def _tail(ref: EngineRef) -> list[str]:
     try:
         with Path(ref.log).open("rb") as log:
-            log.seek(0, 2)
-            log.seek(max(0, log.tell() - 4096))
-            lines = log.read().decode(errors="replace").splitlines()
+            size = log.seek(0, 2)
+            start = log.seek(max(0, size - _TAIL_BYTES))
+            text = log.read().decode(errors="replace")
     except OSError:
-        return ""
-    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "")
+        return []
+    lines = text.split("\n")
+    return lines[1:] if start else lines
