@@ -132,7 +132,9 @@ def celery_app(broker_url: str, run: Callable[[dict[str, Any]], Delivered], *, f
 
 def take_queue(node: str, queue: str) -> None:
     """Take jobs from one queue, one at a time, until told to end; call it in a process of its own."""
-    from celery.signals import worker_process_init
+    from celery.signals import worker_process_init, worker_ready
+
+    from workers.adapters import queue_stall
 
     wired = wire(node)
     main_pid = os.getpid()
@@ -145,6 +147,10 @@ def take_queue(node: str, queue: str) -> None:
         wired.settings.broker_url.get_secret_value(),
         lambda envelope: run_delivery(envelope, wired.deps, bot=wired.key.bot),
         folder=wired.deps.home,
+    )
+    worker_ready.connect(
+        lambda **_: queue_stall.watch(wired.settings.broker_url.get_secret_value(), queue, wired.deps.journal),
+        weak=False,
     )
     app.worker_main(
         [
