@@ -32,15 +32,19 @@ _OUTER = (
     # slurm and pdsh: `3: …`, `node-a: ` are left alone, they look like too much else; `[rank3]:` is torch's own
 )
 _PROCESS = re.compile(
-    r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|VllmWorker\S*|Worker\w*|RustFrontend\w*|DPSupervisor\w*"
-    r"|DPCoordinator\w*|ServeController|ServeReplica\S*|RayWorker\w*|RayWorkerProc\w*|RayWorkerWrapper|raylet|Engine\w*|\w*Proc\w*)"
-    r" pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.a-fA-F:]+))?\) ?"
+    r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|(?:Vllm)?Worker[\w-]*(?: (?:rank=\d+|[DTPE]P\d+))*|RustFrontend\w*|DPSupervisor\w*"
+    r"|DPCoordinator\w*|ServeController|ServeReplica\S*|RayWorker\w*|RayWorkerProc\w*|RayWorkerWrapper|raylet|Engine\w*|\w*Proc\w*"
+    r"|[\w-]{2,40}(?=, pid=\d)),? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.a-fA-F:]+))?\) ?"
 )
 _COMMON = re.compile(
     r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|Worker\w*) pid=\d+\) "
     r"(?P<level>DEBUG|INFO|WARNING|ERROR)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2} \[(?P<file>[\w./-]+\.\w+):\d+\]\s?"
 )
 """The form that most lines of an engine have: `_PROCESS` and `_LEVEL` in one step."""
+_INDENTED = re.compile(
+    r"\s+(?=(?:\([\w ,=]+\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2})"
+)
+"""A whole log was indented where it was pasted."""
 _RANK = re.compile(r"\[(?:rank|Rank |RANK )(?P<rank>\d+)\]:? ?(?=[^\s]|\s|$)")
 _LEVEL = re.compile(
     r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL|FATAL)\s{1,6})"
@@ -110,6 +114,8 @@ def read_line(no: int, raw: str | bytes) -> Line:
             text = text.rstrip("\r\n")
     if "\r" in text:
         text = _last_state(text)
+    if text[:1] in {" ", "\t"} and (match := _INDENTED.match(text)):
+        text = text[match.end() :]
     return _inner(no, _unwrap(text), level, process)
 
 
