@@ -1,6 +1,6 @@
 """The main job with a real vLLM: a broken model directory twice (score 2), then repaired as the one change and ready
 twice (score 2), the next gate open, the fixed request sent to the held engine by a job of its own, prefix caching brought
-back, probed and put back, and the bundle."""
+back, probed and put back, the pressure ladder, and the bundle."""
 
 from __future__ import annotations
 
@@ -86,6 +86,11 @@ def test_a_broken_model_directory_is_repaired_as_the_one_change(tmp_path: Path) 
         back = story.ws.until(lambda: _attempt(data, 6), "the stable baseline again", LAUNCHES_S)
         assert back["outcome"] == "ready"
         assert back["baseline_digest"] == again["baseline_digest"]
+        story.says("What does it carry?", 60)
+
+        # pressure, one thing a rung, on the engine that is held
+        olga.press("Run the pressure ladder", thread=story.thread, within_s=60)
+        assert "every rung held" in story.says("Pressure ladder of attempt 6:", LAUNCHES_S)
         story.says("The feature was proven alone, and the baseline was seen again", 60)
 
         verdict = bundle.verify(story.bundle(olga))
