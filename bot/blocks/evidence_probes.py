@@ -10,9 +10,12 @@ from bot.blocks.texts import Mrkdwn, Translate, code_block, esc
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
 
-_HEAD = ("round", "request", "tokens", "expected", "cached", "counter", "ttft ms")
+_HEAD = ("r", "req", "tokens", "want", "got", "count", "ms")
+"""Short, so that a row fits on a phone."""
 _FIELDS = ("round", "name", "tokens", "expected", "cached", "counted", "ttft_ms")
 _LADDER_HEAD = ("rung", "done", "tries", "ms", "ttft", "tok/s", "preempt", "wait", "kv/1000", "restarts")
+_ALWAYS = 6
+"""Columns that are always shown; the others where something was seen, so that a row fits on a phone."""
 _LADDER_FIELDS = (
     "rung",
     "done",
@@ -50,7 +53,13 @@ def cache(payload: e.CacheProbed, _case: Case, _: Translate) -> Reply:
         verdict=_(CACHE_VERDICTS[payload.verdict]),
     )
     return Reply(
-        title, tuple(lines), footer=(_("A1 cold, A2 the same again, A3 and A4 other ends, N1 and N2 must not hit"),)
+        title,
+        tuple(lines),
+        footer=(
+            _(
+                "A1 cold, A2 the same again, A3 and A4 other ends, N1 and N2 must not hit; want and got: cached tokens expected and answered, count: by the counter"
+            ),
+        ),
     )
 
 
@@ -79,7 +88,9 @@ def ladder(payload: e.LadderClimbed, _case: Case, _: Translate) -> Reply:
         rows = [{**row, "done": f"{row.get('complete')}/{row.get('of')}", "rung": _rung(row)} for row in payload.rows]
         if payload.failed is not None:
             rows[payload.failed]["rung"] += " x"
-        lines.append(code_block(_table(rows, _LADDER_HEAD, _LADDER_FIELDS, left=0), max_lines=22, max_chars=2000))
+        seen = [at for at, name in enumerate(_LADDER_FIELDS) if at < _ALWAYS or any(row.get(name) for row in rows)]
+        head, fields = (tuple(names[at] for at in seen) for names in (_LADDER_HEAD, _LADDER_FIELDS))
+        lines.append(code_block(_table(rows, head, fields, left=0), max_lines=22, max_chars=2000))
     lines += [esc(_.reason(remark)) for remark in payload.remarks[:5]]
     lines.append(_ladder_advice(payload.verdict, _))
     title = _(
