@@ -133,46 +133,51 @@ def test_a_dense_engine_hits_exactly_and_what_disturbs_is_told(tmp_path: Path) -
         assert disturbed.verdict == "contaminated", disturbed
 
 
-@pytest.mark.skipif(not ALL, reason="one engine in the default run; ./dev test-engine --all has all of them")
-@pytest.mark.parametrize(
-    ("words", "max_len", "verdict", "says"),
-    [
-        pytest.param(("--no-enable-prefix-caching",), 2048, "disabled", "", id="the cache is off"),
-        pytest.param(
-            ("--enable-prefix-caching",), 120, "inconclusive", "can ever hit", id="prompts are shorter than a block"
-        ),
-        pytest.param(
-            ("--enable-prefix-caching", "--block-size", "32"),
-            2048,
-            "hit",
-            "counters alone",
-            id="another block, no details in the answers",
-        ),
-    ],
-)
-def test_other_set_ups_of_a_dense_engine(
-    tmp_path: Path, words: tuple[str, ...], max_len: int, verdict: str, says: str
-) -> None:
-    log = tmp_path / "engine.log"
-    with engine(TINY, log, *words, max_len=max_len) as url:
-        found = judge(probe(url, log))
-    assert found.verdict == verdict, found
-    assert says in f"{found.grounds} {' '.join(found.remarks)}"
+if ALL:  # one engine in the default run
 
-
-@pytest.mark.skipif(not ALL, reason="one engine in the default run; ./dev test-engine --all has all of them")
-def test_a_hybrid_model_is_sized_by_its_own_block_where_a_short_probe_would_say_miss(tmp_path: Path) -> None:
-    model, log = tmp_path / "hybrid", tmp_path / "engine.log"
-    subprocess.run(
-        [LAB / "venv" / "bin" / "python", MODELS, model, "qwen3-next"], check=True, timeout=120, stdout=sys.stderr
+    @pytest.mark.parametrize(
+        ("words", "max_len", "verdict", "says"),
+        [
+            pytest.param(("--no-enable-prefix-caching",), 2048, "disabled", "", id="the cache is off"),
+            pytest.param(
+                ("--enable-prefix-caching",), 120, "inconclusive", "can ever hit", id="prompts are shorter than a block"
+            ),
+            pytest.param(
+                ("--enable-prefix-caching", "--block-size", "32"),
+                2048,
+                "hit",
+                "counters alone",
+                id="another block, no details in the answers",
+            ),
+        ],
     )
-    with engine(
-        model, log, "--load-format", "dummy", "--enable-prefix-caching", "--enable-prompt-tokens-details", max_len=4096
-    ) as url:
-        facts = probe(url, log, rounds=2)
-    assert facts.config.block == 640
-    assert facts.prefix_tokens is not None
-    assert facts.prefix_tokens >= 2 * 640
-    found = judge(facts)
-    assert found.verdict in {"hit", "repeat_only"}, found
-    assert found.verdict == "hit", f"{found} {cached(facts)}"
+    def test_other_set_ups_of_a_dense_engine(
+        tmp_path: Path, words: tuple[str, ...], max_len: int, verdict: str, says: str
+    ) -> None:
+        log = tmp_path / "engine.log"
+        with engine(TINY, log, *words, max_len=max_len) as url:
+            found = judge(probe(url, log))
+        assert found.verdict == verdict, found
+        assert says in f"{found.grounds} {' '.join(found.remarks)}"
+
+    def test_a_hybrid_model_is_sized_by_its_own_block_where_a_short_probe_would_say_miss(tmp_path: Path) -> None:
+        model, log = tmp_path / "hybrid", tmp_path / "engine.log"
+        subprocess.run(
+            [LAB / "venv" / "bin" / "python", MODELS, model, "qwen3-next"], check=True, timeout=120, stdout=sys.stderr
+        )
+        with engine(
+            model,
+            log,
+            "--load-format",
+            "dummy",
+            "--enable-prefix-caching",
+            "--enable-prompt-tokens-details",
+            max_len=4096,
+        ) as url:
+            facts = probe(url, log, rounds=2)
+        assert facts.config.block == 640
+        assert facts.prefix_tokens is not None
+        assert facts.prefix_tokens >= 2 * 640
+        found = judge(facts)
+        assert found.verdict in {"hit", "repeat_only"}, found
+        assert found.verdict == "hit", f"{found} {cached(facts)}"
