@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import socket
 import sys
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from tests.support.node_builders import FakeGpus, FakeHost, FakeInside
 from workers.adapters import inside_probe
 from workers.adapters.attempted import attempt
 from workers.adapters.clocks import SystemClock
+from workers.adapters.docker_facts import docker_facts
+from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.host_reader import RootHostReader
 from workers.adapters.inside_reader import ProbeInsideReader, probe_text
 from workers.adapters.kernel_log import kernel_facts
@@ -298,3 +301,26 @@ def test_the_probe_is_written_for_the_oldest_python_that_images_have() -> None:
             for alias in node.names
         }
         assert imported <= sys.stdlib_module_names | {"torch"}, name
+
+
+def test_a_path_that_blocks_costs_one_field_and_its_own_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.adapters.attempted.LIMIT_S", 0.3)
+    version = tmp_path / "proc" / "driver" / "nvidia" / "version"
+    version.parent.mkdir(parents=True)
+    os.mkfifo(version)
+    facts = read_local(root=tmp_path, container=None, image=None, python=None, model=None)
+    assert facts.host["driver.loaded"].status is FieldStatus.TIMEOUT
+    assert "no answer within 0.3 s" in facts.host["driver.loaded"].detail
+    assert facts.host["os.machine"].status is FieldStatus.OK
+    os.close(os.open(version, os.O_RDWR | os.O_NONBLOCK))  # whoever still waits reads an end
+
+
+def test_a_daemon_that_never_answers_is_no_machine_without_one(tmp_path: Path) -> None:
+    path = tmp_path / "docker.sock"
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(path))
+        silent.listen()
+        gateway = DockerGateway(base_url=f"unix://{path}")
+        assert docker_facts(gateway)["docker.version"].status is FieldStatus.TIMEOUT
+    gone = DockerGateway(base_url=f"unix://{tmp_path}/none.sock")
+    assert docker_facts(gone)["docker.version"].status is FieldStatus.ERROR

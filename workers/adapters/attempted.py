@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,17 @@ from playbooks.reading.fields import read as present
 from playbooks.vocabulary import FieldStatus
 
 _LONGEST_DETAIL = 300
+LIMIT_S = 3.0
+"""Longer than every command that is run here may take."""
 
 
 def attempt(source: str, call: Callable[[], Any], *, unit: str | None = None) -> FieldValue:
-    """Return what `call` returns as a field; None is `absent`, an error of the system its own status."""
+    """Return what `call` returns as a field; None is `absent`, an error of the system its own status.
+
+    A call that hangs, as on a dead network mount or a pipe nobody writes to, costs its own time and this field alone.
+    """
     try:
-        return present(call(), source, unit=unit)
+        return present(_within(LIMIT_S, call), source, unit=unit)
     except (FileNotFoundError, NotADirectoryError) as error:
         return failed(FieldStatus.ABSENT, source, error, unit=unit)
     except PermissionError as error:
@@ -26,6 +32,31 @@ def attempt(source: str, call: Callable[[], Any], *, unit: str | None = None) ->
         return failed(FieldStatus.TIMEOUT, source, error, unit=unit)
     except (OSError, ValueError, LookupError, subprocess.SubprocessError) as error:
         return failed(FieldStatus.ERROR, source, error, unit=unit)
+
+
+def _within(limit_s: float, call: Callable[[], Any]) -> Any:
+    """Run a call beside this thread; one that the kernel holds is left behind, for nothing can end it.
+
+    Raises:
+        TimeoutError: it did not come back in time.
+    """
+    box: list[Any] = []
+
+    def run() -> None:
+        try:
+            box.append((True, call()))
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that asked
+            box.append((False, error))
+
+    thread = threading.Thread(target=run, name="field", daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    if not box:
+        raise TimeoutError(f"no answer within {limit_s:g} s")
+    fine, value = box[0]
+    if fine:
+        return value
+    raise value
 
 
 def failed(status: FieldStatus, source: str, why: object, *, unit: str | None = None) -> FieldValue:

@@ -26,15 +26,16 @@ def docker_facts(gateway: DockerGateway) -> Facts:
             info: dict[str, Any] = client.info()
             listed = client.api.containers(all=True)
     except (EngineUnavailable, ProbeFailed) as error:
-        return {"docker.version": failed(FieldStatus.ABSENT, source, error)}
+        status = FieldStatus.TIMEOUT if "timed out" in str(error) or "in time" in str(error) else FieldStatus.ERROR
+        return {"docker.version": failed(status, source, error)}
 
     def containers() -> list[dict[str, Any]]:
         return [
             {
-                "id": row["Id"][:12],
+                "id": str(row.get("Id") or "")[:12],
                 "name": row["Names"][0].lstrip("/") if row.get("Names") else "",
-                "image": row["Image"],
-                "state": row["State"],
+                "image": row.get("Image"),
+                "state": row.get("State"),
             }
             for row in listed
         ]
