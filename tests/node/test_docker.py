@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -104,6 +105,18 @@ def test_out_of_memory_is_told_by_the_runtime(engine: DockerEngine, spec: Spec) 
     _, code = ended(running)
     assert code == 137
     assert running.state().oom_killed is True
+
+
+def test_on_the_hosts_network_the_listener_of_another_process_is_not_the_engines(
+    engine: DockerEngine, spec: Spec
+) -> None:
+    host = ContainerOptions(network_mode="host")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        running = start(engine, spec("sleep 60", container=host))
+        assert running.answers_on(other.getsockname()[1]) is False
+    running.stop(grace_s=1)
 
 
 def test_mounts_are_read_only(engine: DockerEngine, spec: Spec, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 Runs in the lab's own interpreter (`torch`, `transformers`, `tokenizers`), called by `./dev lab` and the engine tests:
 
     python tests/support/lab_model.py DIR/tiny-llama
+    python tests/support/lab_model.py DIR/hybrid qwen3-next     no weights: for `--load-format dummy`
 """
 
 from __future__ import annotations
@@ -75,5 +76,36 @@ def make_llama(target: Path) -> None:
     LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(target, max_shard_size="300KB")
 
 
+def make_qwen3_next(target: Path) -> None:
+    """Save the configuration of a tiny hybrid model; linear heads of 32 load, but no CPU kernel can answer a request."""
+    from transformers import Qwen3NextConfig
+
+    target.mkdir(parents=True, exist_ok=True)
+    config = Qwen3NextConfig(
+        vocab_size=make_tokenizer(target),
+        hidden_size=128,
+        intermediate_size=256,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=64,
+        linear_key_head_dim=32,
+        linear_value_head_dim=32,
+        linear_num_key_heads=2,
+        linear_num_value_heads=4,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=64,
+        shared_expert_intermediate_size=64,
+        max_position_embeddings=32768,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=0,
+        dtype="bfloat16",
+        architectures=["Qwen3NextForCausalLM"],
+    )
+    config.save_pretrained(target)
+
+
 if __name__ == "__main__":
-    make_llama(Path(sys.argv[1]))
+    (make_qwen3_next if "qwen3-next" in sys.argv[2:] else make_llama)(Path(sys.argv[1]))

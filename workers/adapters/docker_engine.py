@@ -15,8 +15,9 @@ from typing import Any
 
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.models.containers import Container
-from docker.types import DeviceRequest, Mount, Ulimit
+from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
+from workers.adapters import process_table
 from workers.adapters.docker_gateway import DockerGateway, explanation
 from workers.adapters.inside_reader import LABEL_PROBE
 from workers.errors import EngineUnavailable, ProbeFailed, StartFailed
@@ -28,6 +29,7 @@ LABEL_WORKER = "dev.baseline.worker"
 _GONE_WAIT_S = 10.0
 _STATE_AGE_S = 0.25
 _LOG_END_WAIT_S = 3.0
+_LOG_FILE_SIZE = "64m"
 _FOLLOW_S = 24 * 3600
 """Time-out of a silent log stream: longer than any stage may be silent, the watcher's limits decide."""
 
@@ -110,6 +112,8 @@ class DockerEngine:
             "labels": {LABEL_JOB: spec.job_id, LABEL_INCIDENT: spec.incident, LABEL_WORKER: self._worker},
             "mounts": [Mount(m.target, m.source, type="bind", read_only=m.read_only) for m in spec.mounts],
             "device_requests": [gpus] if spec.use_gpus else [],
+            # without a bound the daemon keeps all that an engine prints in days of service; our own copy has the head
+            "log_config": LogConfig(type="json-file", config={"max-size": _LOG_FILE_SIZE, "max-file": "2"}),
         }
         network = options.network_mode if options else None
         if network == "host":
@@ -177,11 +181,14 @@ class DockerHandle:
         )
 
     def answers_on(self, port: int) -> bool | None:
-        """Whether the container publishes the port; None = it shares the host's network, so this cannot tell."""
+        """Whether the container publishes the port, or on the host's network one of its processes listens there.
+
+        None = its processes cannot be looked at from here.
+        """
         with self._gateway.client() as client:
             container = client.containers.get(self.ref.id)
-        if container.attrs["HostConfig"].get("NetworkMode") == "host":
-            return None
+            if container.attrs["HostConfig"].get("NetworkMode") == "host":
+                return _listens(container, port)
         bound = (container.attrs["NetworkSettings"].get("Ports") or {}).get(f"{port}/tcp") or []
         return any(row.get("HostPort") == str(port) for row in bound)
 
@@ -254,6 +261,20 @@ class LogFollower:
                     log.flush()
                     with self._lock:
                         self._fresh += chunk
+
+
+def _listens(container: Container, port: int) -> bool | None:
+    inodes = process_table.listening_inodes(port)
+    if not inodes:
+        return False
+    try:
+        listed = container.top(ps_args="-eo pid,args")
+    except APIError:  # it has just ended
+        return False
+    pids = [int(row[0]) for row in listed["Processes"] or ()]
+    if any(process_table.owns_socket(pid, inodes) for pid in pids):
+        return True
+    return False if any(process_table.environment(pid) for pid in pids) else None
 
 
 def _check_same(spec: LaunchSpec, image_id: str, digests: list[str]) -> None:
