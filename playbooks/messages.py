@@ -12,7 +12,14 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from playbooks.evidence.signing import Envelope as Envelope  # noqa: PLC0414  # re-exported: the envelope of all of these
-from playbooks.judging.baseline import Baseline, Change, FixedSample
+from playbooks.job_params import CacheProbeParams as CacheProbeParams  # noqa: PLC0414  # re-exported, like the others: on the wire
+from playbooks.job_params import CollectParams as CollectParams  # noqa: PLC0414
+from playbooks.job_params import FingerprintParams as FingerprintParams  # noqa: PLC0414
+from playbooks.job_params import LadderParams as LadderParams  # noqa: PLC0414
+from playbooks.job_params import LaunchParams as LaunchParams  # noqa: PLC0414
+from playbooks.job_params import RequestParams as RequestParams  # noqa: PLC0414
+from playbooks.job_params import StopParams as StopParams  # noqa: PLC0414
+from playbooks.judging.baseline import Baseline, Change
 from playbooks.judging.cache_facts import CacheProbeFacts as CacheProbeFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.finding import Finding
 from playbooks.judging.ladder_facts import LadderFacts as LadderFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
@@ -66,65 +73,6 @@ class JobRequest(Message):
     requested_by: str
     requested_at: datetime
     not_after: datetime
-
-
-class LaunchParams(Message):
-    """Of `launch`. The engine is held after readiness until `hold_s` is over (the policy caps it); 0 = stopped at once."""
-
-    hold_s: int = 0
-    repeat: int = 0
-    """Further attempts of the same baseline; the bot asks for the next one when this one was observed."""
-
-
-class RequestParams(Message):
-    """Of `request`: which held attempt is asked (never a URL), and how often."""
-
-    target_attempt: int
-    sample: FixedSample
-    runs: int = 3
-    timeout_s: int = 120
-
-
-class CacheProbeParams(Message):
-    """Of `cache_probe`: the held attempt whose prefix cache is probed, how often, and how long one request may take."""
-
-    target_attempt: int
-    rounds: int = 2
-    timeout_s: int = 120
-
-
-class LadderParams(Message):
-    """Of `ladder`: the held attempt, and the bounds. Lengths and `most_tokens` in tokens; `total_s` of the whole ladder."""
-
-    target_attempt: int
-    longest_input: int = 32768
-    longest_output: int = 1024
-    most_at_once: int = 8
-    most_tokens: int = 400_000
-    total_s: int = 1800
-    timeout_s: int = 120
-
-
-class FingerprintParams(Message):
-    """Of `fingerprint`: what to look into besides the host; at most one of the three."""
-
-    container: str | None = None
-    image: str | None = None
-    python: str | None = None
-    model_path: str | None = None
-
-
-class CollectParams(Message):
-    """Of `collect`: the running or dead container whose scene is saved; None = the host's side only."""
-
-    container: str | None = None
-
-
-class StopParams(Message):
-    """Of `stop`: the job that is to end, or the attempt whose held engine is to end."""
-
-    job_id: str | None = None
-    attempt: int | None = None
 
 
 class ArtifactRef(Message):
