@@ -171,6 +171,15 @@ class TestVerdict:
     def test_one_round(self, cached: dict[str, int], expected: str) -> None:
         assert judge(facts(shots(cached))).verdict == expected
 
+    def test_a_hybrid_model_that_keeps_a_prefix_from_its_second_request_on_hits_and_that_is_said(self) -> None:
+        late = {**HIT, "A2": 0}
+        hybrid = DENSE.model_copy(update={"hybrid": True, "retention": "0"})
+        found = judge(facts(shots(late), shots(late, number=2, start=9000), config=hybrid))
+        assert found.verdict is CacheVerdict.HIT
+        assert any("from its second request on" in remark for remark in found.remarks)
+        mixed = judge(facts(shots(late), shots(dict.fromkeys(HIT, 0), number=2, start=9000), config=hybrid))
+        assert mixed.verdict is CacheVerdict.INCONCLUSIVE
+
     def test_two_rounds_must_agree(self) -> None:
         both = judge(facts(shots(HIT), shots(HIT, number=2, start=9000)))
         assert (both.verdict, "2 rounds alike" in both.grounds) == (CacheVerdict.HIT, True)

@@ -165,6 +165,9 @@ if ALL:  # one engine in the default run
         subprocess.run(
             [LAB / "venv" / "bin" / "python", MODELS, model, "qwen3-next"], check=True, timeout=120, stdout=sys.stderr
         )
+        # with these dimensions the model's kernels run, and its block is five times the usual
+        config = model / "config.json"
+        config.write_text(config.read_text().replace('head_dim": 32', 'head_dim": 128'))
         with engine(
             model,
             log,
@@ -179,5 +182,5 @@ if ALL:  # one engine in the default run
         assert facts.prefix_tokens is not None
         assert facts.prefix_tokens >= 2 * 640
         found = judge(facts)
-        assert found.verdict in {"hit", "repeat_only"}, found
         assert found.verdict == "hit", f"{found} {cached(facts)}"
+        assert {cached(facts)[n, name] for n in (1, 2) for name in ("A3", "A4")} == {1280}
