@@ -25,6 +25,7 @@ from workers.adapters.docker_engine import DockerEngine
 from workers.adapters.docker_gateway import DockerGateway
 from workers.adapters.inside_reader import LABEL_PROBE, ProbeInsideReader
 from workers.adapters.nvml_reader import NoGpus
+from workers.adapters.scene_reader import LiveSceneReader
 from workers.jobs.fingerprint import read_fingerprint
 
 pytestmark = pytest.mark.services
@@ -187,3 +188,31 @@ def test_a_daemon_that_stops_answering_in_the_middle_costs_its_own_fields(
     assert value_of(inside(gateway).in_container(container.name), "container.status") == "running", (
         "it goes on afterwards"
     )
+
+
+def test_a_scene_is_saved_as_far_as_a_daemon_that_stops_in_the_middle_still_answers(
+    docker_host: str, client: docker.DockerClient, python_image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.adapters.scene_reader._LOG_SILENCE_S", 1)
+    container = run(client, python_image)
+    pid = int((Path(docker_host.removeprefix("unix://")).parent / "pid").read_text())
+    reader = LiveSceneReader(DockerGateway(base_url=docker_host, timeout_s=1))
+    real = reader._log
+
+    def stops_then_reads(name: str, *, timestamps: bool) -> bytes:
+        os.kill(pid, signal.SIGSTOP)
+        return real(name, timestamps=timestamps)
+
+    monkeypatch.setattr(reader, "_log", stops_then_reads)
+    try:
+        scenes, inspection = reader.container(container.name)
+        host = reader.host()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    found = {scene.role: scene for scene in (*scenes, *host)}
+    assert inspection is not None
+    assert found["inspect"].text
+    assert found["uname"].text
+    for role in ("log", "log-timed", "docker-info", "docker-ps"):
+        assert found[role].text is None
+        assert "the Docker daemon does not answer" in found[role].why

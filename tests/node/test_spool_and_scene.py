@@ -184,3 +184,20 @@ def test_a_command_that_hangs_costs_its_own_file_only(monkeypatch: pytest.Monkey
     reader = LiveSceneReader(None)
     assert why_not(reader)["nvidia-smi"] == "nvidia-smi did not answer within 20 s"
     assert {scene.role for scene in reader.host() if scene.text} >= {"uname", "clock"}
+
+
+def test_of_a_long_container_log_head_and_tail_are_kept_at_lines_and_the_gap_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scene_reader, "_HEAD_BYTES", 1000)
+    monkeypatch.setattr(scene_reader, "_TAIL_BYTES", 1000)
+    lines = [b"line %05d\n" % no for no in range(1000)]
+    kept = scene_reader._head_and_tail(iter(lines))
+    assert kept.startswith(lines[0])
+    assert kept.endswith(lines[-1])
+    [gap] = [line for line in kept.splitlines() if line.startswith(b"[baseline")]
+    left = sum(len(line) for line in lines if line in kept)
+    assert int(gap.split()[1]) == sum(map(len, lines)) - left
+    assert len(kept) < 2200
+    short = b"".join(lines[:150])
+    assert scene_reader._head_and_tail([short[:700], short[700:]]) == short

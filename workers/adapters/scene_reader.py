@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,9 @@ from workers.errors import EngineUnavailable, ProbeFailed
 from workers.ports import Scene
 
 _KERNEL_LINES = 2000
-_LOG_BYTES = 64 << 20
+_HEAD_BYTES = _TAIL_BYTES = 32 << 20
+"""Of a longer log the middle is left out, and said to be."""
+_LOG_SILENCE_S = 20
 
 
 class LiveSceneReader:
@@ -55,12 +58,10 @@ class LiveSceneReader:
         def log() -> bytes:
             if not inspected:
                 raise ProbeFailed("the container was not found")
-            with self._gateway().client(timeout_s=120) as client:
-                return bytes(client.containers.get(name).logs(stdout=True, stderr=True, timestamps=True))
+            return self._log(name, timestamps=True)
 
         def plain_log() -> bytes:
-            with self._gateway().client(timeout_s=120) as client:
-                return bytes(client.containers.get(name).logs(stdout=True, stderr=True))[:_LOG_BYTES]
+            return self._log(name, timestamps=False)
 
         scenes = [
             _scene("inspect", inspect, "docker-inspect.json", "application/json"),
@@ -69,6 +70,14 @@ class LiveSceneReader:
             _scene("log", plain_log if inspected else log, "container.log"),
         ]
         return scenes, inspected or None
+
+    def _log(self, name: str, *, timestamps: bool) -> bytes:
+        with self._gateway().client(timeout_s=_LOG_SILENCE_S) as client:
+            stream = client.containers.get(name).logs(
+                stdout=True, stderr=True, timestamps=timestamps, stream=True, follow=False
+            )
+            with contextlib.closing(stream):
+                return _head_and_tail(stream)
 
     def _gateway(self) -> DockerGateway:
         if self._docker is None:
@@ -82,6 +91,24 @@ class LiveSceneReader:
     def _containers(self) -> str:
         with self._gateway().client() as client:
             return json.dumps(client.api.containers(all=True), indent=1)
+
+
+def _head_and_tail(stream: Iterable[bytes]) -> bytes:
+    """Return a log, of a long one its beginning and its end, cut at lines, with a line that says what is missing."""
+    head, tail = bytearray(), bytearray()
+    total = 0
+    for chunk in stream:
+        total += len(chunk)
+        room = max(0, _HEAD_BYTES - len(head)) if not tail else 0
+        head += chunk[:room]
+        tail += chunk[room:]
+        if len(tail) > 2 * _TAIL_BYTES:
+            del tail[:-_TAIL_BYTES]
+    if total <= _HEAD_BYTES + _TAIL_BYTES:
+        return bytes(head + tail)
+    first = bytes(head[: head.rfind(b"\n") + 1])
+    last = bytes(tail[-_TAIL_BYTES:]).partition(b"\n")[2]
+    return b"%b[baseline: %d bytes left out here]\n%b" % (first, total - len(first) - len(last), last)
 
 
 def _clock() -> str:
