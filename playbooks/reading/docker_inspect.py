@@ -98,7 +98,7 @@ def container_facts(item: Mapping[str, Any]) -> dict[str, FieldValue]:
         "image_id": item.get("Image"),
         "image_reference": config.get("Image"),
         "status": state.get("Status"),
-        "exit_code": state.get("ExitCode"),
+        "exit_code": None if state.get("Running") else state.get("ExitCode"),
         "oom_killed": state.get("OOMKilled"),
         "error": state.get("Error") or None,
         "created_at": item.get("Created"),
