@@ -350,6 +350,7 @@ def test_a_ready_engine_that_dies_while_it_is_held_is_told(place: Place) -> None
         assert any(hello.lost for hello in place.bot.hellos)
     finally:
         duties.close(stop_held=True)
+        restarted.deps.bot.close()
     assert not keep(restarted.deps)
     assert not [row for row in process_table.processes() if "VLLM::" in process_table.command_line(row.pid)]
     assert LAB.exists()
