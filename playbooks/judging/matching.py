@@ -29,9 +29,9 @@ class Match:
 
 
 NOTHING = Match()
-_MOST_KEPT = 4096
+_MOST_KEPT = 16_384
 _LONGEST_KEPT = 400
-"""Answers kept, and characters of a line whose answer is: an engine that starts again and again prints the same lines."""
+"""Answers kept for each kind of input, and characters of a line whose answer is: an engine that starts again and again prints the same lines."""
 
 
 class Matcher:
@@ -46,7 +46,7 @@ class Matcher:
         self._always = [(place, pattern) for place, pattern in enumerate(ordered) if not pattern.literals]
         self._of_literal = list(by_literal.values())
         self._literals = AhoCorasick(list(by_literal))
-        self._answered: dict[tuple[str, str], Match] = {}
+        self._answered: dict[str, dict[str, Match]] = {}
         self.skimmer = Skimmer(catalogue)
         self._frames = catalogue.frames
 
@@ -60,14 +60,16 @@ class Matcher:
 
     def match(self, text: str, kind: str = "") -> Match:
         """Match one line of an input of this kind; a signature bound to other kinds is not asked."""
-        asked = (text, kind)
-        found = self._answered.get(asked)
+        answered = self._answered.get(kind)
+        if answered is None:
+            answered = self._answered[kind] = {}
+        found = answered.get(text)
         if found is None:
             found = self._asked(text, kind)
             if len(text) <= _LONGEST_KEPT:
-                if len(self._answered) >= _MOST_KEPT:
-                    self._answered.clear()
-                self._answered[asked] = found
+                if len(answered) >= _MOST_KEPT:
+                    answered.clear()
+                answered[text] = found
         return found
 
     def _asked(self, text: str, kind: str) -> Match:  # noqa: C901, PLR0912 - the hot loop, in one piece
