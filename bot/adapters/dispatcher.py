@@ -31,6 +31,8 @@ POLL_S = 1.0
 LEASE = "jobs"
 LEASE_S = 15
 _ERROR_PAUSE_S = 1.0
+_GATHER_S = 0.02
+"""What is committed within so short a time is looked at in one turn."""
 _BATCH = 100
 log = structlog.get_logger(__name__)
 
@@ -124,9 +126,9 @@ class Dispatcher:
     def _loop(self) -> None:
         while not self._stop.is_set():
             self._wake.wait(timeout=POLL_S)
-            self._wake.clear()
-            if self._stop.is_set():
+            if self._stop.wait(_GATHER_S):
                 return
+            self._wake.clear()
             try:
                 self.turn()
             except StoreError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -10,11 +11,15 @@ import structlog
 from bot.errors import BotError, StoreError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from bot.flows.services import Services
 
 LEASE_S = 60
 RENEW_S = 5.0
 _STAND_BY_S = 2.0
+_GATHER_S = 0.05
+"""What is committed within so short a time is looked at in one round: under load the rounds would cost more than the answers."""
 _ERROR_PAUSE_S = 2.0
 log = structlog.get_logger(__name__)
 
@@ -38,6 +43,7 @@ class LeasedSender:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._ask_at: datetime | None = None
 
     def start(self) -> None:
         """Begin to send, as soon as nobody else does."""
@@ -61,10 +67,16 @@ class LeasedSender:
 
     def round(self) -> float:
         """Send what is due, if it is this process's turn; returns the seconds until the next round."""
+        return min(self._sender.send_due(), RENEW_S) if self._is_mine() else _STAND_BY_S
+
+    def _is_mine(self) -> bool:
+        """Take or renew the right to send; a right renewed lately needs no word to the store."""
         now = self._services.clock.now()
-        if not self._services.store.sender_lease(self._name, self._holder, now=now, ttl_s=LEASE_S):
-            return _STAND_BY_S
-        return min(self._sender.send_due(), RENEW_S)
+        if self._ask_at is not None and now < self._ask_at:
+            return True
+        mine = self._services.store.sender_lease(self._name, self._holder, now=now, ttl_s=LEASE_S)
+        self._ask_at = now + timedelta(seconds=RENEW_S) if mine else None
+        return mine
 
     def _loop(self) -> None:
         while not self._stop.is_set():
@@ -77,5 +89,5 @@ class LeasedSender:
             except BotError:
                 log.exception("sender", sender=self._name)
                 wait = _ERROR_PAUSE_S
-            if wait > 0:
+            if wait > 0 and not self._stop.wait(min(wait, _GATHER_S)):
                 self._wake.wait(wait)

@@ -17,6 +17,9 @@ from playbooks.vocabulary import Phase
 if TYPE_CHECKING:
     from playbooks.guiding.checklist import Item
 
+MOST_LISTED = 15
+"""Cases of a list; more is not read on a phone."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenCase:
@@ -78,8 +81,8 @@ def help_text(_: Translate, *, unknown: str = "", needs_case: bool = False) -> M
     )
 
 
-def cases(found: Sequence[OpenCase], _: Translate) -> Message:
-    """List the open cases."""
+def cases(found: Sequence[OpenCase], count: int, _: Translate) -> Message:
+    """List the open cases, `MOST_LISTED` of them; `count` is how many there are."""
     if not found:
         return fit(
             Message(
@@ -94,8 +97,9 @@ def cases(found: Sequence[OpenCase], _: Translate) -> Message:
                 ),
             )
         )
-    title = _("Open cases: {n}", n=len(found))
-    return fit(Message(title, tuple(sections([bold(title), *(_case_line(one, _) for one in found[:15])]))))
+    title = _("Open cases: {n}", n=count)
+    lines = [_case_line(one, _) for one in found[:MOST_LISTED]]
+    return fit(Message(title, tuple(sections([bold(title), *lines]))))
 
 
 def _case_line(one: OpenCase, _: Translate) -> Mrkdwn:

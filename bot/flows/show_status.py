@@ -85,7 +85,8 @@ def show_cases(services: Services, asker: Asker) -> Message:
     """List the open cases of the asker's channel."""
     with services.store.read() as reading:
         found = reading.incidents(channel=asker.channel or None)
-        return overview.cases([_line(services, incident) for incident in found], language_for(reading, asker))
+        lines = [_line(services, incident) for incident in found[: overview.MOST_LISTED]]
+        return overview.cases(lines, len(found), language_for(reading, asker))
 
 
 def show_nodes(services: Services, asker: Asker) -> Message:

@@ -39,8 +39,14 @@ def slack_app(services: Services, *, token: str, api_url: str, signing_secret: s
     async def authorize(client: AsyncWebClient) -> AuthorizeResult:
         return await workspace.authorize(client)  # Bolt fills arguments by name, also one called `self`
 
+    # Every handler acks last and within its limit. Without `process_before_response` Bolt looks for the ack each millisecond,
+    # which costs ten a request, and more the more are under way.
     app = AsyncApp(
-        client=client, signing_secret=signing_secret, request_verification_enabled=verify, authorize=authorize
+        client=client,
+        signing_secret=signing_secret,
+        request_verification_enabled=verify,
+        authorize=authorize,
+        process_before_response=True,
     )
     register(app, services)
     return app

@@ -334,9 +334,10 @@ MESSAGES: dict[str, Callable[[], Message]] = {
                 "INC-0042", "Kimi K3 does not start", Phase.LAUNCH, "Once more, with nothing changed.", "C0ONCALL"
             )
         ],
+        1,
         EN,
     ),
-    "cases-none": lambda: overview.cases([], EN),
+    "cases-none": lambda: overview.cases([], 0, EN),
     "nodes": lambda: overview.nodes(NODE_LINES, EN),
     "nodes-none": lambda: overview.nodes([], EN),
     "status": lambda: overview.status(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.leased_sender import LEASE_S, LeasedSender
+from bot.adapters.leased_sender import LEASE_S, RENEW_S, LeasedSender
 from bot.errors import SlackError, StoreUnavailable
 from tests.support.bot_services import TestBot, make_bot
 
@@ -54,6 +54,22 @@ def test_a_bot_that_was_killed_and_started_again_goes_on_at_once(bot: TestBot) -
     LeasedSender(bot.services, before, name="slack", holder="this bot").round()
     LeasedSender(bot.services, after, name="slack", holder="this bot").round()
     assert after.rounds == 1
+
+
+def test_a_right_that_was_renewed_lately_costs_the_store_nothing(bot: TestBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    ask = bot.services.store.sender_lease
+    monkeypatch.setattr(
+        bot.services.store, "sender_lease", lambda *args, **named: asked.append(args) or ask(*args, **named)
+    )
+    sender = CountingSender()
+    leased = LeasedSender(bot.services, sender, name="slack", holder="this bot")
+    for _ in range(10):
+        leased.round()
+    assert (sender.rounds, len(asked)) == (10, 1)
+    bot.clock.forward(seconds=RENEW_S)
+    leased.round()
+    assert len(asked) == 2
 
 
 def test_messages_and_files_have_a_right_each(bot: TestBot) -> None:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, Select, and_, exists, func, or_, select
 from bot.adapters.store import rows
 from bot.adapters.store import schema as t
 from bot.adapters.store.cases import CaseCache, Folded, bring_up
+from bot.adapters.store.statements import FIND_INCIDENT, FIND_PREFERENCE
 from bot.ports import ArtifactMeta, Entry, Incident, Job, JobState, Lease, Node, OutboxKind, OutboxRow, OutboxState
 from playbooks.evidence.chain import LedgerEntry
 
@@ -29,13 +30,15 @@ class SqlReading:
 
     def incident(self, incident_id: str) -> Incident | None:
         """Return the incident with its case."""
-        return self._one_incident(select(t.incidents).where(t.incidents.c.id == incident_id))
+        row = self._connection.execute(FIND_INCIDENT, {"incident": incident_id}).first()
+        return None if row is None else self._incident_of(row)
 
     def incident_in_thread(self, channel: str, thread_ts: str) -> Incident | None:
         """Return the incident whose thread this is."""
-        return self._one_incident(
+        row = self._first(
             select(t.incidents).where(t.incidents.c.channel == channel, t.incidents.c.thread_ts == thread_ts)
         )
+        return None if row is None else self._incident_of(row)
 
     def incidents(self, *, open_only: bool = True, channel: str | None = None, limit: int = 50) -> list[Incident]:
         """Return incidents, newest first."""
@@ -155,9 +158,7 @@ class SqlReading:
 
     def preference(self, scope: str, key: str) -> str | None:
         """Return a remembered setting of a person or channel."""
-        row = self._first(
-            select(t.preferences.c.value).where(t.preferences.c.scope == scope, t.preferences.c.key == key)
-        )
+        row = self._connection.execute(FIND_PREFERENCE, {"scope": scope, "key": key}).first()
         return None if row is None else str(row.value)
 
     # inside
@@ -167,10 +168,6 @@ class SqlReading:
 
     def _outbox(self, wanted: Select[Any]) -> list[OutboxRow]:
         return [rows.outbox_of(row) for row in self._connection.execute(wanted).all()]
-
-    def _one_incident(self, wanted: Select[Any]) -> Incident | None:
-        row = self._first(wanted)
-        return None if row is None else self._incident_of(row)
 
     def _incident_of(self, row: Row[Any]) -> Incident:
         return Incident(

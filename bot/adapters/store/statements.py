@@ -1,4 +1,4 @@
-"""The statements of an append, built once: building them anew costs more than the database does."""
+"""The statements that every press runs, built once: building them anew costs more than the database does."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ _DASHBOARD = {
     ),
 }
 
+FIND_INCIDENT = select(t.incidents).where(_c.id == bindparam("incident"))
+FIND_PREFERENCE = select(t.preferences.c.value).where(
+    t.preferences.c.scope == bindparam("scope"), t.preferences.c.key == bindparam("key")
+)
 LOCK_INCIDENT = select(t.incidents).where(_c.id == bindparam("incident")).with_for_update()
 INSERT_ENTRY = insert(t.entries).values({column.name: bindparam(column.name) for column in t.entries.c})
 ADVANCE_HEAD = (
