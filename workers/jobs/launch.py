@@ -6,9 +6,8 @@ the bot.
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -19,10 +18,11 @@ from playbooks.judging.finding import Finding
 from playbooks.judging.first_failure import Analyser
 from playbooks.messages import HeldEngine, JobRequest, LaunchFacts
 from playbooks.reading.fields import indexes, value_of
-from playbooks.vocabulary import Outcome, Stage
-from workers.errors import JobError, PolicyRefusal, StartFailed
+from playbooks.vocabulary import ErrorClass, Outcome, Stage
+from workers.errors import JobError, StartFailed
 from workers.jobs.deps import Deps, Done
 from workers.jobs.holding import STOP_GRACE_S, replace_held
+from workers.jobs.own_port import own_port
 from workers.jobs.readiness import DEFAULT_SAMPLE, ReadyProbe, Target
 from workers.jobs.redacting import LiveCleaner, clean
 from workers.jobs.resolving import resolve
@@ -30,11 +30,13 @@ from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
 from workers.policy import Allowed, allow_launch
 from workers.policy.arguments import read_options
 from workers.policy.judge import SECRET
-from workers.ports import Control, Facts, LaunchSpec, RunningEngine
+from workers.ports import Control, Engine, Facts, LaunchSpec, RunningEngine
 
 LOG_NAME = "engine.log"
 FAILED_GRACE_S = 1.0
 """A failed engine is given little time: its own teardown takes many seconds and tells nothing."""
+_OTHER_PORTS = 2
+"""How often a launch is started on another port when a program that makes no promises took the worker's own meanwhile."""
 _LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED = 12, 9
 _LEFTOVER_BYTES = 512 << 20
 """GPU memory that may differ before and after without being called a leftover: driver and display contexts."""
@@ -56,16 +58,31 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
     left = list(replace_held(deps, by=f"attempt {request.attempt} of {request.incident}"))
     before = deps.gpus.read()
     resolved = resolve(deps, allowed, before)
-    control.check()
-    port = allowed.port or _free_port(allowed.ports)
-    spec = _spec(request, allowed, deps, port, use_gpus=asks_for_gpus(before))
+    taken: list[int] = []
+    while True:
+        control.check()
+        with nullcontext(allowed.port) if allowed.port else own_port(allowed.ports, but=taken) as port:
+            spec = _spec(request, allowed, deps, port, use_gpus=asks_for_gpus(before))
+            attempt = _Attempt(request, allowed, deps, control, spec)
+            facts = _run(attempt, engine, before, resolved)
+        left += facts.left_behind
+        if allowed.port or len(taken) == _OTHER_PORTS or not _port_was_taken(facts):
+            return Done(facts.model_copy(update={"left_behind": tuple(left)}))
+        taken.append(port)
+        attempt.set_log_aside(f"port-{port}")
+        control.progress(Stage.CONTAINER_INIT, f"port {port} was taken meanwhile: started again on another one")
+
+
+def _run(attempt: _Attempt, engine: Engine, before: Facts, resolved: Baseline) -> LaunchFacts:
+    """Start one engine and watch it to its end."""
+    request, deps, spec = attempt.request, attempt.deps, attempt.spec
     memory = deps.gpus.watch()
-    attempt = _Attempt(request, allowed, deps, control, spec)
+    left: list[str] = []
     try:
         started = engine.start(spec, lambda ref: deps.journal.engine_started(request.job_id, asdict(ref)))
     except StartFailed as failure:
         memory.close()
-        return Done(_never_started(failure, attempt, resolved))
+        return _never_started(failure, attempt, resolved)
     try:
         ending = attempt.watch(started)
         if ending.outcome is not Outcome.READY:
@@ -84,16 +101,22 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
         deps.journal.engine_ended(request.job_id, how="stopped")
         left += _leftover_memory(before, deps)
     memory.close()
-    return Done(
-        facts.model_copy(
-            update={
-                "held": held,
-                "resolved": resolved,
-                "left_behind": tuple(left),
-                "memory_samples": memory.samples(),
-                "tenants": tuple(value_of(before, "tenants") or ()),
-            }
-        )
+    return facts.model_copy(
+        update={
+            "held": held,
+            "resolved": resolved,
+            "left_behind": tuple(left),
+            "memory_samples": memory.samples(),
+            "tenants": tuple(value_of(before, "tenants") or ()),
+        }
+    )
+
+
+def _port_was_taken(facts: LaunchFacts) -> bool:
+    return (
+        facts.outcome is Outcome.FAILED
+        and facts.finding is not None
+        and facts.finding.error_class is ErrorClass.PORT_UNAVAILABLE
     )
 
 
@@ -101,11 +124,11 @@ class _Attempt:
     """One attempt under way."""
 
     def __init__(self, request: JobRequest, allowed: Allowed, deps: Deps, control: Control, spec: LaunchSpec) -> None:
-        self._request = request
+        self.request = request
         self._allowed = allowed
-        self._deps = deps
+        self.deps = deps
         self._control = control
-        self._spec = spec
+        self.spec = spec
         self.clean = partial(clean, secrets=allowed.secrets)
         self.analyser = Analyser(deps.catalogue())
         self._watch: Watch
@@ -114,26 +137,26 @@ class _Attempt:
     def endpoint(self) -> str:
         """Where the engine answers."""
         host = next((o.value for o in read_options(self._allowed.arguments)[1] if o.name == "--host"), None)
-        return f"http://{host if host and host != '::1' else '127.0.0.1'}:{self._spec.port}"
+        return f"http://{host if host and host != '::1' else '127.0.0.1'}:{self.spec.port}"
 
     def watch(self, engine: RunningEngine) -> Ending:
         """Watch until the attempt is over."""
-        limits = self._request.limits
+        limits = self.request.limits
         last = limits.stages.get(Stage.ENDPOINT_READY, DEFAULT_LIMITS[Stage.ENDPOINT_READY])
         target = Target(
             endpoint=self.endpoint,
             sample=self._allowed.baseline.sample or DEFAULT_SAMPLE,
             headers=access_headers(self._allowed),
             timeout_s=last.total_s,
-            is_ours=lambda: engine.answers_on(self._spec.port),
+            is_ours=lambda: engine.answers_on(self.spec.port),
         )
         self._watch = Watch(
             engine,
             self.analyser,
-            ReadyProbe(self._deps.http, target),
+            ReadyProbe(self.deps.http, target),
             limits=limits,
             total_s=self._allowed.total_s,
-            clock=self._deps.clock,
+            clock=self.deps.clock,
             control=self._control,
             cleaner=LiveCleaner(self._allowed.secrets),
         )
@@ -147,8 +170,8 @@ class _Attempt:
             exit_code=state.exit_code if state else None, oom_killed=state.oom_killed if state else None
         )
         if ending.limit is not None:
-            self._deps.spool.save_text(
-                self._request.job_id, "limit.txt", ending.limit.observed.encode(), secrets=self._allowed.secrets
+            self.deps.spool.save_text(
+                self.request.job_id, "limit.txt", ending.limit.observed.encode(), secrets=self._allowed.secrets
             )
         return LaunchFacts(
             outcome=ending.outcome,
@@ -174,31 +197,37 @@ class _Attempt:
             if finding
             else ()
         )
-        ref = self._deps.spool.save_log(
-            self._request.job_id,
+        ref = self.deps.spool.save_log(
+            self.request.job_id,
             LOG_NAME,
-            path or self._spec.folder / LOG_NAME,
+            path or self.spec.folder / LOG_NAME,
             around=around,
             secrets=self._allowed.secrets,
         )
         return ref.sha256
 
+    def set_log_aside(self, why: str) -> None:
+        """Leave the log's name to the next start; what was logged is in the spool already."""
+        log = self.spec.folder / LOG_NAME
+        if log.exists():
+            log.rename(log.with_name(f"{LOG_NAME}.{why}"))
+
     def hold(self, engine: RunningEngine, ending: Ending) -> HeldEngine | None:
         """Hold a ready engine for later requests, when asked to and allowed."""
         if ending.outcome is not Outcome.READY or self._allowed.hold_s <= 0:
             return None
-        now = self._deps.clock.now()
+        now = self.deps.clock.now()
         held = HeldEngine(
-            job_id=self._request.job_id,
-            incident=self._request.incident,
-            attempt=self._request.attempt or 0,
+            job_id=self.request.job_id,
+            incident=self.request.incident,
+            attempt=self.request.attempt or 0,
             engine=engine.ref.engine,
             what=engine.ref.what,
             endpoint=self.endpoint,
             since=now,
             until=now + timedelta(seconds=self._allowed.hold_s),
         )
-        self._deps.journal.hold(held)
+        self.deps.journal.hold(held)
         return held
 
 
@@ -256,19 +285,6 @@ def _never_started(failure: StartFailed, attempt: _Attempt, resolved: Baseline) 
         finding=attempt.analyser.finish(exit_code=failure.exit_code),
         resolved=resolved,
     )
-
-
-def _free_port(ports: tuple[int, int]) -> int:
-    first, last = ports
-    for port in range(first, last + 1):
-        with contextlib.closing(socket.socket()) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise PolicyRefusal("port", f"expected a free port from {first} to {last}, found none")
 
 
 def _leftover_memory(before: Facts, deps: Deps) -> list[str]:
