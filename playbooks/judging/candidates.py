@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from playbooks.judging.blocks import Block, Raised
 from playbooks.judging.signature_catalogue import ClassInfo, Derived, Signature
-from playbooks.vocabulary import ErrorClass, Stage
+from playbooks.vocabulary import LAUNCH_STAGES, ErrorClass, Stage
 
 MEMORY = frozenset({
     ErrorClass.OOM_WEIGHT_LOAD,
@@ -86,4 +86,8 @@ def stage_of(candidate: Candidate, info: ClassInfo | None) -> Stage:
         return candidate.observed
     if candidate.after_ready and Stage.SERVING in allowed:
         return Stage.SERVING
+    if info.stage is Stage.SERVING and not candidate.blind:
+        return next(
+            (s for s in LAUNCH_STAGES if s in allowed and s.position >= candidate.observed.position), info.stage
+        )
     return info.stage

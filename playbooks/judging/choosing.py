@@ -168,6 +168,9 @@ def _placed(root: Candidate, material: Material) -> Candidate:
         return root
     wrappers = (c.derived.stage for c in material.candidates if c.derived is not None and c.no >= root.no)
     stage = next((stage for stage in wrappers if stage is not None), None)
+    if stage is None and any(c.derived is not None and c.derived.at_start for c in material.candidates):
+        info = material.catalogue.classes.get(root.error_class)
+        stage = Stage.ENGINE_INIT if info is not None and info.stage is Stage.SERVING else None
     return root if stage is None else replace(root, observed=stage, blind=False)
 
 

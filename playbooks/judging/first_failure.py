@@ -24,7 +24,7 @@ from playbooks.judging.signature_catalogue import Catalogue, Derived, Marker, Si
 from playbooks.judging.skimming import Phase
 from playbooks.judging.tail import Tail
 from playbooks.reading.engine_facts import EngineReader
-from playbooks.reading.transcript import Line, read_line
+from playbooks.reading.transcript import Line, read_line, records
 from playbooks.reading.watched import read_first_line
 from playbooks.vocabulary import ErrorClass, Stage
 
@@ -133,7 +133,11 @@ class Analyser:
             self._oom_killed = told.oom_killed if self._oom_killed is None else self._oom_killed
             return
         read = read_line(self._no, line)
-        if "\n" not in read.text:
+        if " pid=" in read.text and len(several := records(read.text)) > 1:
+            self._take(read._replace(text=several[0]))
+            for record in several[1:]:
+                self._take(read_line(self._no, record))
+        elif "\n" not in read.text:
             self._take(read)
         else:
             for piece in read.text.split("\n"):

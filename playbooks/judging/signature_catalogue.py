@@ -79,6 +79,8 @@ class Derived(Pattern):
     """It says nothing before it was printed so often."""
     stage: Stage | None = None
     """The stage a launch must have come to for this to be printed; None where it tells nothing."""
+    at_start: bool = False
+    """Printed only of an engine that was still starting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +228,14 @@ def _signature(entry: Entry) -> Signature:
 
 
 def _derived(entry: Entry) -> Derived:
-    only(entry, _PATTERN_KEYS | {"error_class", "why", "repeats", "stage"})
+    only(entry, _PATTERN_KEYS | {"error_class", "why", "repeats", "stage", "at_start"})
     return Derived(
         **_pattern(entry),
         error_class=entry.member("error_class", ErrorClass),
         why=entry.text("why"),
         repeats=entry.number("repeats", 1),
         stage=entry.member("stage", Stage) if "stage" in entry.values else None,
+        at_start=entry.flag("at_start"),
     )
 
 

@@ -14,7 +14,10 @@ LONGEST = 16_384
 """Characters of a line that are looked at; a longer line keeps its number and its digest elsewhere."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_CARETS = re.compile(r"\^\[\[[0-9;]*m")
+_SPELLED = re.compile(r"(?:\^\[|\\u001b|\\x1b|\\033)\[[0-9;]*m")
+"""Colours whose escape character was written out by whatever copied the line."""
+_BARE = re.compile(r"\[(?:0|1|0;0|1;\d\d|\d\d)m")
+"""Colours whose escape character was lost on the way."""
 _RFC3339 = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?"
 _OUTER = (
     # kubectl --prefix, stern: `[pod/name/container] …`
@@ -29,18 +32,28 @@ _OUTER = (
     (": ", re.compile(r"[A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} [\w.-]+ [\w./@-]+(?:\[\d+\])?: ?")),
     # journald short-iso: the time stamp is taken above, then `host unit[pid]: …`
     ("]: ", re.compile(r"[\w.-]+ (?!NVRM)[\w./@-]+\[\d+\]: ?")),
+    # a launcher's tag: `[vllm] | …`, `[VLLM LOG] …`
+    ("[", re.compile(r"(?i)\[[\w .-]{0,24}vllm[\w .-]{0,24}\] ?(?:\| ?)?")),
     # slurm and pdsh: `3: …`, `node-a: ` are left alone, they look like too much else; `[rank3]:` is torch's own
 )
 _PROCESS = re.compile(
     r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|(?:Vllm)?Worker[\w-]*(?: (?:rank=\d+|[DTPE]P\d+))*|RustFrontend\w*|DPSupervisor\w*"
     r"|DPCoordinator\w*|ServeController|ServeReplica\S*|RayWorker\w*|RayWorkerProc\w*|RayWorkerWrapper|raylet|Engine\w*|\w*Proc\w*"
-    r"|[\w-]{2,40}(?=, pid=\d)),? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.a-fA-F:]+))?\) ?"
+    r"|[\w-]{2,40}(?=, pid=\d)),? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.a-fA-F:]*))?\) ?"
 )
 _COMMON = re.compile(
     r"\((?P<name>MainProcess|APIServer|ApiServer_\d+|EngineCore\w*|Worker\w*) pid=\d+\) "
     r"(?P<level>DEBUG|INFO|WARNING|ERROR)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2} \[(?P<file>[\w./-]+\.\w+):\d+\]\s?"
 )
 """The form that most lines of an engine have: `_PROCESS` and `_LEVEL` in one step."""
+_RECORD = re.compile(
+    r"(?<=\S) (?=\((?:APIServer|EngineCore\w*|Worker\w*) pid=\d+\) (?:DEBUG|INFO|WARNING|ERROR)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2} \[)"
+)
+_LED_BY = re.compile(
+    r".{1,120}?(?=\((?:APIServer|ApiServer_\d+|EngineCore\w*|(?:Vllm)?Worker\w*(?: (?:rank=\d+|[DTPE]P\d+))*|RayWorkerWrapper) pid=\d+"
+    r"|\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2} \[?[\w./-]{1,80}\.py:\d+\])"
+)
+"""Whatever a launcher, a terminal or a mail programme put before a record of vLLM's own form."""
 _INDENTED = re.compile(
     r"\s+(?=(?:\([\w ,=]+\) )*(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s{1,6}\d{2}-\d{2} \d{2}:\d{2}:\d{2})"
 )
@@ -52,11 +65,14 @@ _LEVEL = re.compile(
     r"(?:\[(?P<file>[\w./-]+\.\w+):(?P<line>\d+)\]|(?P<file2>[\w./-]+\.py):(?P<line2>\d+)\])\s?"
 )
 _PLAIN_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?\s{1,5}")
-_GLOG = re.compile(r"\[?(?P<level>[IWEF])\d{3,4} \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
+_OTHER_LOGGER = re.compile(r"(?:LMCache|lmcache) (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s{1,5}")
+_GLOG = re.compile(r"\[?(?P<level>[IWEF])(?:\d{3,4}|\d{8}) \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
 _RUST = re.compile(rf"(?:{_RFC3339}\s+)?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?P<source>[a-z_][\w:]*): ?")
 _BEGINS_LEVEL = frozenset("DIWECFT[0123456789")
 """What any of the four forms of a level begins with."""
 _PYTHON = ("Traceback", "File ")
+_OWN = ("(APIServer", "(EngineCore", "(Worker", "(VllmWorker", "INFO ", "WARNING ", "ERROR ", "DEBUG ")
+"""What a record of vLLM's own form begins with when nothing was put before it."""
 _LEVELS = {
     "I": "INFO",
     "W": "WARNING",
@@ -101,8 +117,8 @@ def read_line(no: int, raw: str | bytes) -> Line:
         text = text.replace("\x00", "")
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    if "^[[" in text:
-        text = _CARETS.sub("", text)
+    if "[0" in text:
+        text = _without_spelled_colours(text)
     if text.startswith("(") and "\r" not in text and (match := _COMMON.match(text)):
         return _ranked(no, text[match.end() :], match["name"], match["level"], match["file"], logged=True)
     level = process = ""
@@ -116,7 +132,25 @@ def read_line(no: int, raw: str | bytes) -> Line:
         text = _last_state(text)
     if text[:1] in {" ", "\t"} and (match := _INDENTED.match(text)):
         text = text[match.end() :]
-    return _inner(no, _unwrap(text), level, process)
+    return _inner(no, _led(_unwrap(text)), level, process)
+
+
+def _led(text: str) -> str:
+    """Take off whatever else stands before a record of vLLM's own form."""
+    if (" pid=" in text or ".py:" in text) and not text.startswith(_OWN) and (match := _LED_BY.match(text)):
+        return text[match.end() :]
+    return text.removeprefix("> ")
+
+
+def _without_spelled_colours(text: str) -> str:
+    if "^[[" in text or "1b[" in text or "033[" in text:
+        text = _SPELLED.sub("", text)
+    return _BARE.sub("", text) if "[0m" in text or "[0;0m" in text else text
+
+
+def records(text: str) -> list[str]:
+    """Take apart a line that holds several records of vLLM's logger, as where a paste lost its line ends."""
+    return _RECORD.split(text)
 
 
 def _last_state(text: str) -> str:
@@ -176,6 +210,9 @@ def _inner(no: int, text: str, level: str, process: str) -> Line:
         elif match := _PLAIN_LEVEL.match(text):
             level = match["level"]
             text = text[match.end() :]
+    elif text.startswith(("LMCache ", "lmcache ")) and (match := _OTHER_LOGGER.match(text)):
+        level, logged = match["level"], True
+        text = text[match.end() :]
     return _ranked(no, text, process, level, file, logged=logged)
 
 
