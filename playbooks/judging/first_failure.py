@@ -24,6 +24,7 @@ from playbooks.judging.signature_catalogue import Catalogue, Derived, Marker, Si
 from playbooks.judging.skimming import Phase
 from playbooks.judging.tail import Tail
 from playbooks.reading.engine_facts import EngineReader
+from playbooks.reading.numbered import Numbering
 from playbooks.reading.transcript import Line, read_line, records
 from playbooks.reading.watched import read_first_line
 from playbooks.vocabulary import ErrorClass, Stage
@@ -77,6 +78,7 @@ class Analyser:
         self._settled: Finding | None = None
         self._cache = CacheEvidence()
         self._tail = Tail(_TAIL)
+        self._numbering = Numbering()
         self._skims = False
         self._phase = Phase.BEGINNING
 
@@ -132,7 +134,7 @@ class Analyser:
             self._exit_code = told.exit_code if self._exit_code is None else self._exit_code
             self._oom_killed = told.oom_killed if self._oom_killed is None else self._oom_killed
             return
-        read = read_line(self._no, line)
+        read = read_line(self._no, self._numbering.without(self._no, line))
         if " pid=" in read.text and len(several := records(read.text)) > 1:
             self._take(read._replace(text=several[0]))
             for record in several[1:]:
