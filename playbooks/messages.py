@@ -23,6 +23,8 @@ from playbooks.judging.baseline import Baseline, Change
 from playbooks.judging.cache_facts import CacheProbeFacts as CacheProbeFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.finding import Finding
 from playbooks.judging.ladder_facts import LadderFacts as LadderFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
+from playbooks.judging.ranks import GroupWord as GroupWord  # noqa: PLC0414  # re-exported: on the wire, and judged
+from playbooks.judging.ranks import RankOf as RankOf  # noqa: PLC0414  # re-exported, like the one above
 from playbooks.judging.request_run import RequestRun as RequestRun  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.reading.fields import FieldValue as FieldValue  # noqa: PLC0414  # re-exported: readers and rules share it
 from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
@@ -70,6 +72,8 @@ class JobRequest(Message):
     change: Change | None = None
     params: dict[str, Any] = {}
     limits: Limits = Limits()
+    rank: RankOf | None = None
+    """Of a launch over several nodes: this node's place in it."""
     requested_by: str
     requested_at: datetime
     not_after: datetime
@@ -166,6 +170,10 @@ class LaunchFacts(Message):
     tenants: tuple[str, ...] = ()
     left_behind: tuple[str, ...] = ()
     """What could not be verified gone; empty = nothing was left."""
+    failed_at: datetime | None = None
+    """By the node's clock: when the first fatal line was read, else when the end was seen; None when ready."""
+    ended_for: str = ""
+    """Of a rank that did not fail by itself: for which other rank it was ended."""
 
 
 class RequestFacts(Message):
@@ -230,6 +238,8 @@ class HeartbeatReply(Message):
     job_id: str
     cancel: bool = False
     cancelled_by: str = ""
+    group: GroupWord | None = None
+    """Of a launch over several nodes: what became of the other ranks."""
     bot_time: datetime
 
 

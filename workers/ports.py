@@ -17,6 +17,7 @@ from playbooks.messages import (
     ArtifactRef,
     ClaimReply,
     FieldValue,
+    GroupWord,
     Heartbeat,
     HeartbeatReply,
     HelloReply,
@@ -273,6 +274,10 @@ class Control(Protocol):
         ...
 
     def progress(self, stage: Stage | None, note: str, *, root_text: str | None = None) -> None: ...
+    @property
+    def group(self) -> GroupWord:
+        """What the bot said last of the other ranks of this launch; of one node's launch it says nothing."""
+        ...
 
 
 class Bot(Protocol):

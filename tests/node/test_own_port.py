@@ -111,7 +111,7 @@ def test_an_engine_whose_port_was_taken_meanwhile_starts_again_on_another(
 ) -> None:
     ports = free_range(3)
     object.__setattr__(node.deps, "policy", policy(node.folder, ports=ports))
-    monkeypatch.setattr(promises, "is_free", lambda _port: True)  # as it looked before the other one came
+    monkeypatch.setattr(promises, "is_free", lambda *_: True)  # as it looked before the other one came
     with socket.socket() as other:
         other.bind(("127.0.0.1", ports[0]))
         other.listen()

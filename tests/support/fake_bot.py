@@ -18,6 +18,7 @@ from playbooks.messages import (
     ArtifactOffer,
     Claim,
     ClaimReply,
+    GroupWord,
     Heartbeat,
     HeartbeatReply,
     HelloReply,
@@ -48,6 +49,7 @@ class FakeBot:
     watched: list[tuple[WatchedOffer, bytes]] = field(default_factory=list)
     refuse_claim: str = ""
     cancel: set[str] = field(default_factory=set)
+    group: dict[str, GroupWord] = field(default_factory=dict)
     down: bool = False
     clock_off_s: int = 0
     url: str = ""
@@ -101,7 +103,13 @@ class FakeBot:
                 )
             case "heartbeat":
                 self.beats.append(open_envelope(content, keys, Heartbeat))
-                return HeartbeatReply(job_id=job_id, cancel=job_id in self.cancel, cancelled_by="U1", bot_time=now)
+                return HeartbeatReply(
+                    job_id=job_id,
+                    cancel=job_id in self.cancel,
+                    cancelled_by="U1",
+                    group=self.group.get(job_id),
+                    bot_time=now,
+                )
             case "progress":
                 self.progress.append(open_envelope(content, keys, Progress))
                 return None

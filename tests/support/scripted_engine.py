@@ -125,7 +125,7 @@ def main() -> None:
     for line in SCRIPT.get("lines", ()):
         pause, text = line if isinstance(line, list) else (SCRIPT.get("pause_s", 0), line)
         time.sleep(pause)
-        say(text.replace("{port}", option("--port", "8000")))
+        say(text.replace("{port}", option("--port", "8000")).replace("{argv}", " ".join(sys.argv[1:])))
     if SCRIPT.get("serve"):
         server = ThreadingHTTPServer((option("--host", "127.0.0.1"), int(option("--port", "8000"))), Api)
         threading.Thread(target=server.serve_forever, daemon=True).start()

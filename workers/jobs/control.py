@@ -11,7 +11,7 @@ from typing import Self
 
 import structlog
 
-from playbooks.messages import Heartbeat, JobRequest, Progress
+from playbooks.messages import GroupWord, Heartbeat, JobRequest, Progress
 from playbooks.vocabulary import Stage
 from workers.errors import BotError, JobCancelled
 from workers.jobs.deps import Deps
@@ -35,6 +35,7 @@ class LiveControl:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._cancelled_by: str | None = None
+        self._group = GroupWord()
         self._looked = 0.0
         self._seq = 0
         self._stage: Stage | None = None
@@ -68,6 +69,11 @@ class LiveControl:
             self._dirty = True
         if root_text is not None:
             self._wake.set()
+
+    @property
+    def group(self) -> GroupWord:
+        """What the last answered heartbeat said of the other ranks."""
+        return self._group
 
     def _run(self) -> None:
         next_beat = 0.0
@@ -114,5 +120,7 @@ class LiveControl:
         except BotError as error:
             log.info("heartbeat not answered", job=self._request.job_id, why=str(error))
             return
+        if reply.group is not None:
+            self._group = reply.group
         if reply.cancel:
             self._cancelled_by = reply.cancelled_by or "the bot"

@@ -7,7 +7,7 @@ the bot.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
@@ -22,8 +22,8 @@ from playbooks.vocabulary import ErrorClass, Outcome, Stage
 from workers.errors import JobError, StartFailed
 from workers.jobs.deps import Deps, Done
 from workers.jobs.holding import STOP_GRACE_S, replace_held
-from workers.jobs.own_port import own_port
-from workers.jobs.readiness import DEFAULT_SAMPLE, ReadyProbe, Target
+from workers.jobs.own_port import meeting_port, own_port
+from workers.jobs.readiness import DEFAULT_SAMPLE, NoProbe, ReadyProbe, Target
 from workers.jobs.redacting import LiveCleaner, clean
 from workers.jobs.resolving import resolve
 from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
@@ -61,7 +61,7 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
     taken: list[int] = []
     while True:
         control.check()
-        with nullcontext(allowed.port) if allowed.port else own_port(allowed.ports, but=taken) as port:
+        with meeting_port(allowed.rank), _api_port(allowed, taken) as port:
             spec = _spec(request, allowed, deps, port, use_gpus=asks_for_gpus(before))
             attempt = _Attempt(request, allowed, deps, control, spec)
             facts = _run(attempt, engine, before, resolved)
@@ -71,6 +71,10 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
         taken.append(port)
         attempt.set_log_aside(f"port-{port}")
         control.progress(Stage.CONTAINER_INIT, f"port {port} was taken meanwhile: started again on another one")
+
+
+def _api_port(allowed: Allowed, taken: list[int]) -> AbstractContextManager[int]:
+    return nullcontext(allowed.port) if allowed.port else own_port(allowed.ports, but=taken)
 
 
 def _run(attempt: _Attempt, engine: Engine, before: Facts, resolved: Baseline) -> LaunchFacts:
@@ -134,8 +138,14 @@ class _Attempt:
         self._watch: Watch
 
     @property
+    def _serves(self) -> bool:
+        return self._allowed.rank is None or self._allowed.rank.is_head
+
+    @property
     def endpoint(self) -> str:
-        """Where the engine answers."""
+        """Where the engine answers; nowhere for a follower."""
+        if not self._serves:
+            return ""
         host = next((o.value for o in read_options(self._allowed.arguments)[1] if o.name == "--host"), None)
         return f"http://{host if host and host != '::1' else '127.0.0.1'}:{self.spec.port}"
 
@@ -153,7 +163,7 @@ class _Attempt:
         self._watch = Watch(
             engine,
             self.analyser,
-            ReadyProbe(self.deps.http, target),
+            ReadyProbe(self.deps.http, target) if self._serves else NoProbe(),
             limits=limits,
             total_s=self._allowed.total_s,
             clock=self.deps.clock,
@@ -188,6 +198,8 @@ class _Attempt:
             probe=ending.probe.model_copy(update={"output_head": self.clean(ending.probe.output_head)})
             if ending.probe
             else None,
+            failed_at=ending.failed_at,
+            ended_for=ending.ended_for,
         )
 
     def save_log(self, finding: Finding | None, path: Path | None = None) -> str:
@@ -247,9 +259,10 @@ def _spec(request: JobRequest, allowed: Allowed, deps: Deps, port: int, *, use_g
     arguments = [filled(word, allowed.secrets) for word in allowed.arguments]
     given = {option.name for option in read_options(allowed.arguments)[1]}
     in_container = allowed.baseline.engine == "docker"
-    if "--host" not in given:
+    serves = allowed.rank is None or allowed.rank.is_head
+    if serves and "--host" not in given:
         arguments += ["--host", "0.0.0.0" if in_container else "127.0.0.1"]  # noqa: S104 - inside the container; published on loopback
-    if "--port" not in given:
+    if serves and "--port" not in given:
         arguments += ["--port", str(port)]
     program = [] if allowed.interpreter is None else [str(allowed.interpreter.vllm), "serve"]
     return LaunchSpec(
@@ -257,7 +270,7 @@ def _spec(request: JobRequest, allowed: Allowed, deps: Deps, port: int, *, use_g
         incident=request.incident,
         attempt=request.attempt or 0,
         argv=(*program, *arguments),
-        env={name: filled(value, allowed.secrets) for name, value in allowed.baseline.env.items()},
+        env={**allowed.env, **{name: filled(value, allowed.secrets) for name, value in allowed.baseline.env.items()}},
         port=port,
         folder=deps.home / "engines" / request.job_id,
         secrets=allowed.secrets,
@@ -284,6 +297,7 @@ def _never_started(failure: StartFailed, attempt: _Attempt, resolved: Baseline) 
         state_error=text,
         finding=attempt.analyser.finish(exit_code=failure.exit_code),
         resolved=resolved,
+        failed_at=attempt.deps.clock.now(),
     )
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from workers.errors import PolicyRefusal
+from playbooks.messages import RankOf
+from workers.errors import JobError, PolicyRefusal
 
 _IN_USE = errno.EADDRINUSE
+_LOOPBACK, _EVERYWHERE = "127.0.0.1", "0.0.0.0"  # noqa: S104 - only asked whether it is free
 
 
 @contextmanager
-def own_port(ports: tuple[int, int], *, but: Collection[int] = ()) -> Iterator[int]:
+def own_port(ports: tuple[int, int], *, but: Collection[int] = (), address: str = _LOOPBACK) -> Iterator[int]:
     """Promise the first free port of a range to this process until the block ends.
 
     ports: first and last of the range. but: ports that were found to be taken although they looked free.
@@ -31,14 +33,32 @@ def own_port(ports: tuple[int, int], *, but: Collection[int] = ()) -> Iterator[i
         if port in but or (promise := _promise(port)) is None:
             continue
         with promise:
-            if not is_free(port):
+            if not is_free(port, address):
                 continue
             yield port
             return
     raise PolicyRefusal("port", f"expected a free port from {first} to {last}, found none")
 
 
-def is_free(port: int, address: str = "127.0.0.1") -> bool:
+@contextmanager
+def meeting_port(rank: RankOf | None) -> Iterator[None]:
+    """Promise the port on which a head waits for the other ranks; they know it already, so no other can take its place.
+
+    rank: None, or one that is not the head, promises nothing.
+
+    Raises:
+        JobError: it is taken on this node.
+    """
+    with ExitStack() as promised:
+        if rank is not None and rank.is_head and (port := rank.master_port) is not None:
+            try:
+                promised.enter_context(own_port((port, port), address=_EVERYWHERE))
+            except PolicyRefusal as taken:
+                raise JobError(f"port {port}, on which the ranks were to meet, is taken on this node") from taken
+        yield
+
+
+def is_free(port: int, address: str = _LOOPBACK) -> bool:
     """Whether a server could listen there now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

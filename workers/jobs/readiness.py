@@ -33,6 +33,20 @@ class Target:
     is_ours: Callable[[], bool | None]
 
 
+class NoProbe:
+    """Of a follower, which opens no API: nothing is asked, the head's readiness is its own."""
+
+    answer: Answer | None = None
+    healthy = False
+    foreign = False
+
+    def start(self) -> None:
+        """Ask nothing."""
+
+    def close(self) -> None:
+        """Ask nothing."""
+
+
 class ReadyProbe:
     """Polls `/health`, then asks the fixed request once."""
 

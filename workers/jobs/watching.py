@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from playbooks.judging.first_failure import Analyser
 from playbooks.messages import LimitHit, Limits, RequestRun, StageLimit, StageSpan
 from playbooks.vocabulary import Outcome, Stage
-from workers.jobs.readiness import ReadyProbe
+from workers.jobs.readiness import NoProbe, ReadyProbe
 from workers.jobs.redacting import LiveCleaner
 from workers.ports import Clock, Control, EngineState, RunningEngine
 
@@ -29,6 +30,8 @@ QUIET_S = 0.4
 GRACE_MOST_S = 6.0
 PROBE_FAILED_S = 5.0
 """After a failed first request the engine often dies of the same cause within seconds, and its log says which."""
+PEER_GRACE_S = 1.0
+"""A rank whose peer ended may be printing why it did itself."""
 _TICK_S = 0.05
 _SHARDS = re.compile(rb"(\d+)/(\d+)[^\n]{0,40}(?:shard|it/s)|shards[^\n]{0,80}?(\d+)/(\d+)", re.IGNORECASE)
 
@@ -43,16 +46,20 @@ class Ending:
     ready_ms: int | None
     probe: RequestRun | None
     limit: LimitHit | None
+    failed_at: datetime | None = None
+    """When the first fatal line was read, else when the end was seen; None when ready."""
+    ended_for: str = ""
+    """Why it was ended though nothing failed here: another rank ended."""
 
 
 class Watch:
-    """One attempt, from its start to ready, failure, or a limit."""
+    """One attempt, from its start to ready, failure, or a limit. A follower is ready when the head is, by the bot's word."""
 
     def __init__(
         self,
         engine: RunningEngine,
         analyser: Analyser,
-        probe: ReadyProbe,
+        probe: ReadyProbe | NoProbe,
         *,
         limits: Limits,
         total_s: int,
@@ -79,6 +86,8 @@ class Watch:
         self.lines = 0
         self._root_at: float | None = None
         self._probe_failed_at: float | None = None
+        self._peer_ended_at: float | None = None
+        self._failed_at: datetime | None = None
 
     def run(self) -> Ending:
         """Watch until the attempt is over.
@@ -105,6 +114,8 @@ class Watch:
 
     def _judge(self) -> Ending | None:
         now = self._clock.monotonic()
+        if (ending := self._by_the_group(now)) is not None:
+            return ending
         answer = self._probe.answer
         if answer is not None and answer.run.complete:
             self._enter(Stage.ENDPOINT_READY)
@@ -123,6 +134,19 @@ class Watch:
             return self._ending(Outcome.FAILED)
         if (hit := self._limit_hit(now)) is not None:
             return self._ending(Outcome.STOPPED_BY_LIMIT, limit=hit)
+        return None
+
+    def _by_the_group(self, now: float) -> Ending | None:
+        """End with the other ranks: ready with the head, or over when one of them is, unless a failure shows here."""
+        word = self._control.group
+        if word.ended and self._root_at is None:
+            self._peer_ended_at = self._peer_ended_at or now
+            if now - self._peer_ended_at >= PEER_GRACE_S:
+                return self._ending(Outcome.NOT_OBSERVED, ended_for=word.ended)
+        elif word.ready and isinstance(self._probe, NoProbe):
+            self._enter(Stage.ENDPOINT_READY)
+            self._listen()
+            return self._ending(Outcome.READY)
         return None
 
     def _listen(self) -> bool:
@@ -153,7 +177,7 @@ class Watch:
         self._enter(self._analyser.current_stage)
         root = self._analyser.live_root
         if root is not None and self._root_at is None:
-            self._root_at = self._clock.monotonic()
+            self._root_at, self._failed_at = self._clock.monotonic(), self._clock.now()
             self._control.progress(self._stage, "first fatal line seen", root_text=root)
 
     def _enter(self, stage: Stage) -> None:
@@ -197,7 +221,14 @@ class Watch:
         observed = f"last line: {self._last[:300]}\n{self._cleaner.text(self._engine.snapshot())}"
         return LimitHit.model_validate({"stage": self._stage, "kind": kind, "limit_s": seconds, "observed": observed})
 
-    def _ending(self, outcome: Outcome, *, state: EngineState | None = None, limit: LimitHit | None = None) -> Ending:
+    def _ending(
+        self,
+        outcome: Outcome,
+        *,
+        state: EngineState | None = None,
+        limit: LimitHit | None = None,
+        ended_for: str = "",
+    ) -> Ending:
         ready = outcome is Outcome.READY
         if ready:
             self._close_span()
@@ -211,6 +242,8 @@ class Watch:
             ready_ms=self._ms(self._clock.monotonic()) if ready else None,
             probe=answer.run if answer is not None else None,
             limit=limit,
+            failed_at=None if ready else self._failed_at or self._clock.now(),
+            ended_for=ended_for,
         )
 
     def _ms(self, at: float) -> int:

@@ -92,6 +92,8 @@ def check_arguments(argv: tuple[str, ...], policy: NodePolicy) -> None:
                     )
             case "--port":
                 check_port(option.value, policy)
+            case "--master-addr" | "--data-parallel-address":
+                _check_peer(option, policy)
             case _:
                 for value in _values(option.value):
                     _check_value(option.name, value, policy)
@@ -167,6 +169,15 @@ def _check_endpoint(name: str, value: str, policy: NodePolicy) -> None:
     if parts.scheme == "file" or host not in policy.endpoints:
         raise PolicyRefusal(
             "endpoint", f"{name}: expected a host of {list(policy.endpoints)}, found {parts.scheme}://{host}"
+        )
+
+
+def _check_peer(option: Option, policy: NodePolicy) -> None:
+    """Refuse an address that is neither this node's own nor listed: the engine would connect to it, or listen on it."""
+    allowed = {*policy.endpoints, *((policy.address,) if policy.address else ())}
+    if option.value not in allowed:
+        raise PolicyRefusal(
+            "endpoint", f"{option.name}: expected an address of {sorted(allowed)}, found {option.value}"
         )
 
 

@@ -72,6 +72,10 @@ class NodePolicy(_Part):
     """Hosts that arguments may point to (object stores, metrics, other nodes)."""
     ports: tuple[int, int] = (18000, 18999)
     """First and last port that an engine may listen on."""
+    address: str | None = None
+    """Address under which other nodes reach this one; without it no launch over several nodes has its head here."""
+    cluster_ports: tuple[int, int] = (29500, 29599)
+    """First and last port on which the head of a launch over several nodes waits for the other ranks."""
     network_modes: tuple[str, ...] = ("bridge", "none", "default")
     gpus: Literal["all"] | tuple[str, ...] = "all"
     """UUIDs that may be used."""
@@ -86,6 +90,8 @@ class NodePolicy(_Part):
             "interpreters": [str(rule.python) for rule in self.interpreters],
             "images": [rule.reference for rule in self.images],
             "model_dirs": [str(path) for path in self.model_dirs],
+            "address": self.address,
+            "cluster_ports": list(self.cluster_ports),
             "max_duration_s": self.max_duration_s,
             "max_hold_s": self.max_hold_s,
         }
@@ -109,11 +115,11 @@ def load_policy(path: Path | None) -> tuple[NodePolicy | None, str]:
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors(include_input=False)]
         raise InvalidPolicy(f"policy file {path}: {'; '.join(wrong[:4])}") from error
-    first, last = policy.ports
-    if not 0 < first <= last <= 65535:
-        raise InvalidPolicy(
-            f"policy file {path}: ports: expected [first, last] within 1-65535, found [{first}, {last}]"
-        )
+    for name, (first, last) in (("ports", policy.ports), ("cluster_ports", policy.cluster_ports)):
+        if not 0 < first <= last <= 65535:
+            raise InvalidPolicy(
+                f"policy file {path}: {name}: expected [first, last] within 1-65535, found [{first}, {last}]"
+            )
     return policy, hashlib.sha256(raw).hexdigest()
 
 
@@ -147,6 +153,12 @@ env = ["VLLM_*", "NCCL_*", "CUDA_VISIBLE_DEVICES", "HF_HUB_OFFLINE", "TRANSFORME
 
 # First and last port an engine may listen on; it listens on loopback unless [arguments] listen says more.
 ports = [18000, 18999]
+
+# Launches over several nodes: the address under which the others reach this node, the ports its ranks may meet on,
+# and (endpoints) the addresses of the other nodes, so that this one may join a launch whose head is there.
+# address = "10.0.0.1"
+# cluster_ports = [29500, 29599]
+# endpoints = ["10.0.0.2"]
 
 # GPUs: "all", or a list of UUIDs.
 gpus = "all"

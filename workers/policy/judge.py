@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from playbooks.judging.baseline import Baseline, Mount
-from playbooks.messages import JobRequest, LaunchParams
+from playbooks.messages import JobRequest, LaunchParams, RankOf
 from workers.errors import PolicyRefusal
 from workers.policy.arguments import check_arguments, check_port, is_within, port_in
 from workers.policy.file import ImageRule, InterpreterRule, NodePolicy
@@ -28,7 +28,7 @@ _PROGRAM_WORDS = (
 class Allowed:
     """A launch as the policy allows it.
 
-    arguments: what follows `vllm serve`.
+    arguments: what follows `vllm serve`, with what the product adds for this rank of a launch over several nodes.
     port: fixed by the arguments; None = the worker takes a free one of `ports`.
     """
 
@@ -44,6 +44,9 @@ class Allowed:
     secrets: dict[str, str]
     gpus: tuple[str, ...]
     """UUIDs to use; empty = all of the node."""
+    rank: RankOf | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    """Variables that the product adds for this rank."""
 
 
 def allow_launch(request: JobRequest, policy: NodePolicy | None) -> Allowed:
@@ -58,7 +61,7 @@ def allow_launch(request: JobRequest, policy: NodePolicy | None) -> Allowed:
         raise PolicyRefusal("baseline", "expected a launch with its baseline, found none")
     if baseline.engine not in policy.engines or baseline.engine == "attach":
         raise PolicyRefusal("engine", f"expected an engine of {list(policy.engines)}, found {baseline.engine}")
-    arguments = engine_arguments(baseline.argv)
+    arguments = (*engine_arguments(baseline.argv), *_rank_arguments(request, policy))
     check_arguments(arguments, policy)
     _check_env(baseline, policy)
     _check_gpus(baseline, policy)
@@ -78,7 +81,41 @@ def allow_launch(request: JobRequest, policy: NodePolicy | None) -> Allowed:
         hold_s=min(LaunchParams.model_validate(request.params).hold_s, policy.max_hold_s),
         secrets=_secrets(baseline, policy),
         gpus=baseline.gpus or (() if policy.gpus == "all" else policy.gpus),
+        rank=request.rank,
+        env=_rank_env(request, policy),
     )
+
+
+def _rank_arguments(request: JobRequest, policy: NodePolicy) -> tuple[str, ...]:
+    """Return what a rank is given besides the baseline; where its peers are is checked like any other address.
+
+    Raises:
+        PolicyRefusal: rule `cluster`.
+    """
+    rank = request.rank
+    if rank is None:
+        return ()
+    if not 0 <= rank.rank < len(rank.nodes) or rank.nodes[rank.rank] != request.node:
+        raise PolicyRefusal(
+            "cluster", f"expected {request.node} as rank {rank.rank} of {list(rank.nodes)}, found it not there"
+        )
+    if rank.is_head and policy.address is None:
+        raise PolicyRefusal(
+            "cluster", "expected `address`, under which other nodes reach this one, found none in the policy"
+        )
+    first, last = policy.cluster_ports
+    if rank.is_head and rank.master_port is not None and not first <= rank.master_port <= last:
+        raise PolicyRefusal(
+            "cluster", f"expected a port for the ranks from {first} to {last}, found {rank.master_port}"
+        )
+    return rank.arguments()
+
+
+def _rank_env(request: JobRequest, policy: NodePolicy) -> dict[str, str]:
+    """Return the address a rank is to tell the others: on a machine with several interfaces the engine would guess one."""
+    if request.rank is None or policy.address is None or request.baseline is None:
+        return {}
+    return {} if "VLLM_HOST_IP" in request.baseline.env else {"VLLM_HOST_IP": policy.address}
 
 
 def allow_inside(policy: NodePolicy | None, *, python: str | None = None, image: str | None = None) -> None:
