@@ -280,7 +280,7 @@ ALL: dict[str, Variant] = {
     "other sizes": _each(_other_sizes),
     "interleaved": _interleaved,
     "swapped": _swapped,
-    "head cut": _head_cut,
+    "head cut": _engine_log_only(_head_cut),
     "healthy start before": _healthy_before,
     "unrelated failure after": _failure_after,
     "entry point's noise before": _noise_before,
