@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bot.blocks.texts import Mrkdwn, cut, esc
+from bot.blocks.texts import Mrkdwn, cut, cut_marked, esc
 
 Block = dict[str, Any]
 SECTION_CHARS = 3000
@@ -48,7 +48,7 @@ class Ref:
 
 def section(text: Mrkdwn, *, accessory: Block | None = None) -> Block:
     """Return a section of mrkdwn."""
-    block: Block = {"type": "section", "text": {"type": "mrkdwn", "text": cut(text, SECTION_CHARS) or " "}}
+    block: Block = {"type": "section", "text": {"type": "mrkdwn", "text": cut_marked(text, SECTION_CHARS) or " "}}
     if accessory is not None:
         block["accessory"] = accessory
     return block
@@ -61,7 +61,7 @@ def sections(parts: Iterable[Mrkdwn]) -> list[Block]:
     for part in parts:
         if not part:
             continue
-        line = cut(part, SECTION_CHARS)
+        line = cut_marked(part, SECTION_CHARS)
         if gathered and len(gathered) + 1 + len(line) > SECTION_CHARS:
             blocks.append(section(Mrkdwn(gathered)))
             gathered = line
@@ -74,7 +74,7 @@ def sections(parts: Iterable[Mrkdwn]) -> list[Block]:
 
 def context(text: Mrkdwn) -> Block:
     """Return a small grey line."""
-    return {"type": "context", "elements": [{"type": "mrkdwn", "text": cut(text, SECTION_CHARS) or " "}]}
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": cut_marked(text, SECTION_CHARS) or " "}]}
 
 
 def button(label: str, action: str, ref: Ref | str, *, style: str | None = None, confirm: Block | None = None) -> Block:

@@ -86,7 +86,7 @@ def ladder(payload: e.LadderClimbed, _case: Case, _: Translate) -> Reply:
     lines: list[Mrkdwn] = [esc(_.reason(payload.grounds))]
     if payload.rows:
         rows = [{**row, "done": f"{row.get('complete')}/{row.get('of')}", "rung": _rung(row)} for row in payload.rows]
-        if payload.failed is not None:
+        if payload.failed is not None and 0 <= payload.failed < len(rows):
             rows[payload.failed]["rung"] += " x"
         seen = [at for at, name in enumerate(_LADDER_FIELDS) if at < _ALWAYS or any(row.get(name) for row in rows)]
         head, fields = (tuple(names[at] for at in seen) for names in (_LADDER_HEAD, _LADDER_FIELDS))

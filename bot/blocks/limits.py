@@ -6,15 +6,17 @@ the budget is 10,000. `violations` names each with a JSON pointer, as Slack does
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from bot.blocks.elements import Message
-from bot.blocks.texts import cut
+from bot.blocks.texts import cut_marked
 
 MESSAGE_BLOCKS = 50
 VIEW_BLOCKS = 100
+VIEW_BYTES = 250_000
 MESSAGE_CHARS = 10_000
 FALLBACK_CHARS = 3_000
 _PINGS = re.compile(r"<!(?!date\^)")
@@ -48,6 +50,8 @@ def view_violations(view: dict[str, Any]) -> list[str]:
     for name in ("title", "submit", "close"):
         if name in view:
             found += _length(view[name]["text"], 24, f"/view/{name}")
+    if (size := len(json.dumps(view, ensure_ascii=False).encode())) > VIEW_BYTES:
+        found.append(f"/view: {size} bytes, limit {VIEW_BYTES}")
     found += _length(view.get("private_metadata", "") or " ", 3000, "/view/private_metadata")
     found += _length(view.get("callback_id", "") or " ", 255, "/view/callback_id")
     if (
@@ -71,13 +75,13 @@ def fit(message: Message) -> Message:
         if len(shorter) >= len(text):
             break
         longest["text"] = {**longest["text"], "text": shorter}
-    return Message(cut(message.text, FALLBACK_CHARS), tuple(blocks))
+    return Message(cut_marked(message.text, FALLBACK_CHARS), tuple(blocks))
 
 
 def _cut_text(text: str, limit: int) -> str:
     """Cut inside a text, closing a code block that the cut left open."""
-    shorter = cut(text, limit)
-    return shorter if shorter.count("```") % 2 == 0 else cut(text, limit - 4) + "\n```"
+    shorter = cut_marked(text, limit)
+    return shorter if shorter.count("```") % 2 == 0 else cut_marked(text, limit - 4) + "\n```"
 
 
 def _blocks(blocks: list[dict[str, Any]], *, most: int, where: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from bot.blocks.dashboard import Dashboard, dashboard, next_buttons, step_text
 from bot.blocks.elements import Block, Message, actions, sections
 from bot.blocks.limits import fit
 from bot.blocks.terms import PHASES
-from bot.blocks.texts import Mrkdwn, Translate, bold, code, cut, esc, joined, when
+from bot.blocks.texts import Mrkdwn, Translate, bold, code, cut, cut_marked, esc, joined, when
 from playbooks.vocabulary import Phase
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _case_line(one: OpenCase, _: Translate) -> Mrkdwn:
         name=name,
         title=cut(one.title, 80),
         phase=_(PHASES[one.phase]),
-        waiting=_.told(one.waiting),
+        waiting=cut_marked(_.told(one.waiting), 300),
     )
 
 
@@ -155,14 +155,14 @@ def nodes(found: Sequence[NodeLine], _: Translate) -> Message:
 
 def _node_line(one: NodeLine, _: Translate) -> Mrkdwn:
     if one.heard_at is None:
-        return _("*{name}*: never heard of - is its worker running?", name=one.name)
+        return _("*{name}*: never heard of - is its worker running?", name=cut(one.name, 80))
     state = _("silent since {when}", when=when(one.heard_at)) if one.silent else _("answers")
     parts = [
-        _("*{name}*: {state}", name=one.name, state=state),
-        _("worker {version}", version=one.version) if one.version else Mrkdwn(""),
+        _("*{name}*: {state}", name=cut(one.name, 80), state=state),
+        _("worker {version}", version=cut(one.version, 40)) if one.version else Mrkdwn(""),
         _("{n} GPUs", n=one.gpus) if one.gpus else _("no GPU"),
-        _("engines: {engines}", engines=", ".join(one.engines)) if one.engines else Mrkdwn(""),
-        _("held: {held}", held="; ".join(one.held)) if one.held else Mrkdwn(""),
+        _("engines: {engines}", engines=cut(", ".join(one.engines), 200)) if one.engines else Mrkdwn(""),
+        _("held: {held}", held=cut("; ".join(one.held), 300)) if one.held else Mrkdwn(""),
         _("in use by {incident}", incident=one.holder) if one.holder else Mrkdwn(""),
     ]
     return joined(parts, " · ")

@@ -40,6 +40,18 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: max(limit - 1, 0)] + "…"
 
 
+def cut_marked(text: str, limit: int) -> str:
+    """Return escaped text with its tail cut off, never inside an entity or a `<…>` that Slack reads."""
+    if len(text) <= limit:
+        return text
+    shorter = text[: limit - 1]
+    for opens, closes in (("<", ">"), ("&", ";")):
+        begun = shorter.rfind(opens)
+        if begun >= 0 and closes not in shorter[begun:] and closes in text[begun:]:
+            shorter = shorter[:begun]
+    return shorter + "…"
+
+
 def bold(text: Mrkdwn) -> Mrkdwn:
     """Show a title in bold; an asterisk or line break that stands in it cannot end that."""
     return Mrkdwn(f"*{' '.join(text.split()).replace('*', '∗')}*")

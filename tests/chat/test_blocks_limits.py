@@ -13,7 +13,7 @@ from bot.blocks.dashboard import dashboard
 from bot.blocks.elements import Message, Ref, actions, button, context, menu, option, section, select_input, text_input
 from bot.blocks.evidence import evidence
 from bot.blocks.limits import MESSAGE_CHARS, fit, view_violations, violations
-from bot.blocks.texts import Mrkdwn, code, code_block, cut, esc, joined, person, short, translator
+from bot.blocks.texts import Mrkdwn, code, code_block, cut, cut_marked, esc, joined, person, short, translator
 from playbooks.judging.finding import Finding
 from tests.support.cases import CaseLines, docker_baseline, finding, frozen_scene
 from tests.support.conversation import EVIL, a_dashboard, recorded
@@ -77,6 +77,9 @@ def test_the_validator_names_what_slack_refuses(broken: Message, expected: str) 
             id="a block id twice",
         ),
         pytest.param({"type": "home", "blocks": [section(Mrkdwn("x"))] * 101}, "101 blocks", id="too many blocks"),
+        pytest.param(
+            {"type": "home", "blocks": [section(Mrkdwn("汉" * 3000))] * 60}, "bytes, limit", id="too many bytes"
+        ),
     ],
 )
 def test_the_validator_names_what_slack_refuses_in_a_view(view: dict[str, Any], expected: str) -> None:
@@ -159,6 +162,10 @@ def test_no_persons_text_breaks_or_pings_a_message(
         pytest.param(short("sha256:" + "4" * 64), "`44444444…`", id="a digest"),
         pytest.param(joined([Mrkdwn("a"), Mrkdwn(""), Mrkdwn("b")]), "a\nb", id="joined without the empty"),
         pytest.param(cut("abcdef", 4), "abc…", id="cut"),
+        pytest.param(cut_marked("abcdef", 4), "abc…", id="marked text, cut"),
+        pytest.param(cut_marked("at <!date^17|x> on", 9), "at …", id="marked text, not cut inside a date"),
+        pytest.param(cut_marked("a &amp; b", 5), "a …", id="marked text, not cut inside an entity"),
+        pytest.param(cut_marked("<@U1> said so", 9), "<@U1> sa…", id="marked text, cut behind a mention"),
         pytest.param(EN("{a} and {b}", a="<x>", b=Mrkdwn("*y*")), "&lt;x&gt; and *y*", id="values are escaped"),
     ],
 )
