@@ -5,7 +5,7 @@ One `write()` block is one transaction: state change, evidence entry and outbox 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from playbooks.evidence.chain import LedgerEntry
 from playbooks.evidence.entries import Payload
 from playbooks.guiding.case import Case
+from playbooks.judging.ranks import RankEnd
 from playbooks.messages import JobRequest, NodeHello
 from playbooks.vocabulary import JobKind
 
@@ -67,6 +68,8 @@ class Job:
     note: str = ""
     outcome: str | None = None
     report_sha256: str | None = None
+    rank_end: RankEnd | None = None
+    """Of a launch over several nodes: how this rank ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,10 @@ class Reading(Protocol):
     def entry(self, incident_id: str, seq: int) -> Entry | None: ...
     def job(self, job_id: str) -> Job | None: ...
     def jobs(self, *, incident: str | None = None, node: str | None = None, active_only: bool = True) -> list[Job]: ...
+    def group_jobs(self, group: str) -> list[Job]:
+        """Return the jobs of a launch over several nodes, by rank, ended ones too."""
+        ...
+
     def lease(self, node: str) -> Lease | None: ...
     def node(self, name: str) -> Node | None: ...
     def nodes(self) -> list[Node]: ...
@@ -241,6 +248,10 @@ class Writing(Reading, Protocol):
     def update_job(self, job_id: str, **changes: Any) -> Job: ...
     def take_lease(self, node: str, *, incident: str, job_id: str, at: datetime) -> Lease | None:
         """Take the node's lease with the next fencing number; None when another job holds it."""
+        ...
+
+    def take_leases(self, wanted: Mapping[str, str], *, incident: str, at: datetime) -> dict[str, Lease] | None:
+        """Take the leases of several nodes (node to job), or none of them; None when another job holds one."""
         ...
 
     def end_lease(self, node: str, *, fence: int) -> bool: ...

@@ -19,8 +19,9 @@ from playbooks.errors import MalformedMessage, NotCanonical
 from playbooks.evidence import chain
 from playbooks.evidence.entries import DecisionApproved, IncidentClosed, PhaseEntered, SceneCollected
 from playbooks.guiding.case import fold
+from playbooks.judging.ranks import RankEnd, RankOf
 from playbooks.messages import NodeHello
-from playbooks.vocabulary import Phase
+from playbooks.vocabulary import JobOutcome, Outcome, Phase
 from tests.support.stores import AT, answer, fresh_postgresql, fresh_sqlite, job_request, opened, opening
 
 LATER = AT + timedelta(minutes=5)
@@ -401,6 +402,58 @@ def test_a_lease_has_one_holder_and_a_rising_number(store: SqlStore) -> None:
         second = tx.take_lease("gpu-a1", incident="INC-0002", job_id="J2", at=LATER)
     assert second is not None
     assert second.fence > first.fence
+
+
+def test_leases_of_several_nodes_are_taken_together_or_not_at_all(store: SqlStore) -> None:
+    with store.write() as tx:
+        assert tx.take_lease("gpu-b2", incident="INC-0002", job_id="J9", at=AT) is not None
+        wanted = {"gpu-a1": "J1", "gpu-b2": "J2", "gpu-c3": "J3"}
+        assert tx.take_leases(wanted, incident="INC-0001", at=AT) is None
+        assert [tx.lease(node) is None for node in ("gpu-a1", "gpu-b2", "gpu-c3")] == [True, False, True]
+        held = tx.lease("gpu-b2")
+        assert held is not None
+        assert tx.end_lease("gpu-b2", fence=held.fence)
+        taken = tx.take_leases(wanted, incident="INC-0001", at=AT)
+    assert taken is not None
+    assert {node: lease.job_id for node, lease in taken.items()} == wanted
+    assert taken["gpu-b2"].fence > held.fence
+
+
+def test_of_two_groups_at_the_same_moment_one_takes_every_node_fifty_times(
+    another: Callable[..., SqlStore],
+) -> None:
+    stores = [another(), another()]
+    orders = [("gpu-a1", "gpu-b2"), ("gpu-b2", "gpu-a1")]
+
+    def take(number: int, turn: int) -> bool:
+        with stores[number].write() as tx:
+            wanted = {node: f"J{turn}-{number}-{node}" for node in orders[number]}
+            return tx.take_leases(wanted, incident=f"INC-{number}", at=AT) is not None
+
+    with ThreadPoolExecutor(2) as pool:
+        for turn in range(50):
+            assert sorted(pool.map(take, (0, 1), (turn, turn))) == [False, True]
+            with stores[0].write() as tx:
+                leases = [tx.lease(node) for node in ("gpu-a1", "gpu-b2")]
+                assert len({lease.incident for lease in leases if lease is not None}) == 1
+                assert [tx.end_lease(one.node, fence=one.fence) for one in leases if one is not None] == [True, True]
+
+
+def test_jobs_of_a_group_are_found_by_rank_with_their_ends(store: SqlStore) -> None:
+    def of_rank(rank: int) -> RankOf:
+        return RankOf(group="G1", rank=rank, nodes=("gpu-a1", "gpu-b2"))
+
+    with store.write() as tx:
+        tx.add_job(job_request("J2", node="gpu-b2").model_copy(update={"rank": of_rank(1)}))
+        tx.add_job(job_request("J1").model_copy(update={"rank": of_rank(0)}))
+        tx.add_job(job_request("J3"))
+        end = RankEnd(rank=1, node="gpu-b2", job_id="J2", job_outcome=JobOutcome.LOST, outcome=Outcome.NOT_OBSERVED)
+        tx.update_job("J2", state=JobState.ENDED, rank_end=end)
+    with store.read() as reading:
+        found = reading.group_jobs("G1")
+        assert [job.id for job in found] == ["J1", "J2"]
+        assert [job.rank_end for job in found] == [None, end]
+        assert reading.group_jobs("G2") == []
 
 
 def hello(**changes: Any) -> NodeHello:

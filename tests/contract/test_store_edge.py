@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import NullPool, create_engine, exc
 
@@ -16,7 +18,10 @@ from bot.adapters.store import migrate, open_store
 from bot.adapters.store.edge import MISTAKES, mapped, to_store_error
 from bot.adapters.store.schema import metadata
 from bot.errors import StoreBusy, StoreConflict, StoreCorrupt, StoreError, StoreUnavailable
-from tests.support.stores import AT, answer, fresh_postgresql, fresh_sqlite, opened
+from playbooks.evidence.canonical import utc_text
+from tests.support.stores import AT, answer, fresh_postgresql, fresh_sqlite, job_request, opened
+
+MIGRATIONS = Path(__file__).parents[2] / "bot" / "adapters" / "migrations"
 
 
 def walk(root: type[exc.SQLAlchemyError]) -> Iterator[type[exc.SQLAlchemyError]]:
@@ -116,7 +121,7 @@ def test_a_file_that_is_no_database_says_so(tmp_path: Path) -> None:
 
 def test_a_store_that_was_not_migrated_says_so(tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path}/x.db")
-    with pytest.raises(StoreUnavailable, match=r"expected the store's schema 0001\w*, found none"):
+    with pytest.raises(StoreUnavailable, match=r"expected the store's schema 0002\w*, found none"):
         store.check()
     store.close()
 
@@ -178,3 +183,25 @@ def test_the_migrations_lead_to_the_tables_the_code_knows(migrated: str) -> None
     engine = create_engine(migrated, poolclass=NullPool)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_store_of_the_first_version_keeps_its_jobs(migrated: str) -> None:
+    engine = create_engine(migrated, poolclass=NullPool)
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0001")
+        names = "id, incident, node, kind, state, request, requested_at, not_after, note"
+        row = job_request()
+        values = (row.job_id, row.incident, row.node, row.kind.value, "wanted", row.model_dump_json())
+        at = (utc_text(row.requested_at), utc_text(row.not_after), "")
+        texts = ", ".join(map(repr, (*values, *at)))
+        connection.exec_driver_sql(f"INSERT INTO jobs ({names}) VALUES ({texts})")  # noqa: S608 - values of this test
+    migrate(migrated)
+    store = open_store(migrated)
+    with store.read() as reading:
+        job = reading.job(row.job_id)
+    store.close()
+    assert job is not None
+    assert (job.request, job.rank_end) == (row, None)

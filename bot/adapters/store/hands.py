@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +14,7 @@ from bot.adapters.store.outgoing import OutgoingWriting
 from bot.adapters.store.upsert import count_on, insert_new, upsert
 from bot.errors import UnknownJob
 from bot.ports import ArtifactMeta, Job, JobState, Lease, OutboxKind
+from playbooks.judging.ranks import RankEnd
 from playbooks.messages import JobRequest, NodeHello
 
 
@@ -37,6 +39,7 @@ class HandsWriting(OutgoingWriting):
                 "requested_at": request.requested_at,
                 "not_after": request.not_after,
                 "note": "",
+                "group_id": None if request.rank is None else request.rank.group,
             },
         )
         self.enqueue(OutboxKind.JOB, {"job_id": request.job_id}, incident=request.incident, at=request.requested_at)
@@ -59,6 +62,8 @@ class HandsWriting(OutgoingWriting):
         Raises:
             UnknownJob: no job of that id.
         """
+        if isinstance(end := changes.get("rank_end"), RankEnd):
+            changes["rank_end"] = end.model_dump_json()
         done = self._connection.execute(update(t.jobs).where(t.jobs.c.id == job_id).values(**changes))
         if done.rowcount != 1:
             raise UnknownJob(f"no job {job_id}")
@@ -78,6 +83,22 @@ class HandsWriting(OutgoingWriting):
         )
         held = self.lease(node)
         return held if held is not None and held.job_id == job_id else None
+
+    def take_leases(self, wanted: Mapping[str, str], *, incident: str, at: datetime) -> dict[str, Lease] | None:
+        """Take the leases of several nodes, or none of them; None when another job holds one.
+
+        wanted: node to the job that is to hold it. Nodes are asked in one order everywhere, so that two groups never wait
+        for each other.
+        """
+        taken: dict[str, Lease] = {}
+        for node in sorted(wanted):
+            lease = self.take_lease(node, incident=incident, job_id=wanted[node], at=at)
+            if lease is None:
+                for held in taken.values():
+                    self.end_lease(held.node, fence=held.fence)
+                return None
+            taken[node] = lease
+        return taken
 
     def end_lease(self, node: str, *, fence: int) -> bool:
         """End the lease of this fencing number; False when it is not the node's newest any more."""

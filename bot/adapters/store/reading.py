@@ -86,6 +86,12 @@ class SqlReading:
             wanted = wanted.where(t.jobs.c.node == node)
         return [rows.job_of(row) for row in self._connection.execute(wanted).all()]
 
+    def group_jobs(self, group: str) -> list[Job]:
+        """Return the jobs of a launch over several nodes, by rank."""
+        wanted = select(t.jobs).where(t.jobs.c.group_id == group)
+        found = [rows.job_of(row) for row in self._connection.execute(wanted).all()]
+        return sorted(found, key=lambda job: job.request.rank.rank if job.request.rank is not None else 0)
+
     def lease(self, node: str) -> Lease | None:
         """Return who holds the node's GPUs."""
         row = self._first(select(t.leases).where(t.leases.c.node == node))

@@ -10,6 +10,7 @@ from sqlalchemy import Row
 
 from bot.errors import StoreCorrupt
 from bot.ports import ArtifactMeta, Entry, Job, JobState, Lease, Node, OutboxKind, OutboxRow, OutboxState
+from playbooks.judging.ranks import RankEnd
 from playbooks.messages import JobRequest, NodeHello
 from playbooks.vocabulary import JobKind
 
@@ -52,7 +53,15 @@ def job_of(row: Row[Any]) -> Job:
         note=row.note,
         outcome=row.outcome,
         report_sha256=row.report_sha256,
+        rank_end=_rank_end(row),
     )
+
+
+def _rank_end(row: Row[Any]) -> RankEnd | None:
+    try:
+        return None if row.rank_end is None else RankEnd.model_validate_json(row.rank_end)
+    except ValidationError as error:
+        raise StoreCorrupt(f"job {row.id}: the end of its rank cannot be read: {error.errors()[0]['msg']}") from error
 
 
 def lease_of(row: Row[Any]) -> Lease:

@@ -119,8 +119,11 @@ jobs = Table(
     Column("note", Text, nullable=False),
     Column("outcome", String(40)),
     Column("report_sha256", String(64)),
+    Column("group_id", String(80)),
+    Column("rank_end", Text),
     Index(None, "state", "requested_at"),
     Index(None, "incident", "requested_at"),
+    Index(None, "group_id"),
 )
 
 leases = Table(
