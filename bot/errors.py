@@ -31,7 +31,8 @@
     ├── JobNotAsked                  a job is not asked for; nothing was recorded
     │   ├── NodeUnknown              nobody enrolled a node of that name
     │   ├── NodeSilent               the node has not been heard of lately
-    │   └── NodeHeld                 another job or incident holds the node's GPUs; the message names it
+    │   ├── NodeHeld                 another job or incident holds the node's GPUs; the message names it
+    │   └── NodeUnfit                a launch over several nodes cannot be done with this node as it is set up
     ├── SandboxError                 the sandbox cannot start; the message says what was expected and found
     └── InvalidSettings              a setting cannot be used; the message names it and the expected form
 
@@ -179,6 +180,10 @@ class NodeSilent(JobNotAsked):
 
 class NodeHeld(JobNotAsked):
     """Another job or incident holds the node's GPUs; the message names it."""
+
+
+class NodeUnfit(JobNotAsked):
+    """A launch over several nodes cannot be done with this node as it is set up; the message says what is expected."""
 
 
 class InvalidSettings(BotError):

@@ -13,7 +13,8 @@ from bot.flows.node_jobs import node_of
 from bot.flows.once import lock_open, once, refuse
 from bot.flows.permission import Action, require
 from bot.flows.request_attempts import HOLD_S
-from bot.flows.request_job import Wish, add_job, check_node
+from bot.flows.request_job import Wish
+from bot.flows.request_ranks import add_launch, check_launch
 from bot.flows.showing import Asker, known, language_for
 from bot.ports import OutboxKind
 from playbooks.evidence.entries import BaselineFrozen
@@ -127,7 +128,7 @@ def _frozen_and_asked(
         change=None if change is None else Change.model_validate(change).model_dump(mode="json"),
         derived_from="an add-back" if what == BRING else "the last stable baseline",
     )
-    check_node(tx, services, wish, now=now)
+    check_launch(tx, services, wish, now=now)
     tx.append(incident.id, frozen, actor=actor, at=now)
-    add_job(tx, services, wish, now=now)
+    add_launch(tx, services, wish, now=now)
     return baseline, number

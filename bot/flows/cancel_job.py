@@ -6,12 +6,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from bot.errors import UnknownJob
+from bot.flows.end_rank import end_rank, without_facts
 from bot.ports import JobState
 from playbooks.evidence.entries import JobEnded
 from playbooks.vocabulary import JobOutcome
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
+    from bot.ports import Job, Writing
 
 
 class Cancelled(StrEnum):
@@ -40,6 +42,10 @@ def cancel_job(services: Services, job_id: str, *, by: str, reason: str = "") ->
             raise UnknownJob(f"no job {job_id}")
         tx.lock(found.incident)
         job = tx.lock_job(job_id)
+        if job.request.rank is not None:
+            done = _cancel_group(tx, services, job, by=by, reason=reason)
+            services.nudge()
+            return done
         done = Cancelled.TOLD
         match job.state:
             case JobState.ENDED:
@@ -66,3 +72,23 @@ def cancel_job(services: Services, job_id: str, *, by: str, reason: str = "") ->
                 done = Cancelled.ENDED
     services.nudge()
     return done
+
+
+def _cancel_group(tx: Writing, services: Services, asked: Job, *, by: str, reason: str) -> Cancelled:
+    """Cancel every rank of a launch over several nodes: running ones are told, the others never start."""
+    now = services.clock.now()
+    rank = asked.request.rank
+    jobs = [job for job in tx.group_jobs(rank.group) if job.state is not JobState.ENDED] if rank is not None else []
+    if not jobs:
+        return Cancelled.TOO_LATE
+    running = [job for job in jobs if job.state is not JobState.WANTED]
+    for job in running:
+        tx.update_job(job.id, state=JobState.CANCELLING, cancelled_by=by)
+    waiting = [job for job in jobs if job.state is JobState.WANTED]
+    for job in waiting:  # all of them first, for the end of the first one ends what still waits
+        tx.update_job(job.id, state=JobState.ENDED, cancelled_by=by, outcome=JobOutcome.CANCELLED.value)
+    why = reason or "cancelled before it started"
+    for job in waiting:
+        end_rank(tx, services, job, without_facts(job, JobOutcome.CANCELLED, why), now=now)
+    tx.want_dashboard(asked.incident)
+    return Cancelled.TOLD if running else Cancelled.ENDED

@@ -82,13 +82,41 @@ def _first_claim(tx: Writing, job: Job, now: datetime) -> ClaimReply:
         holder = holder_of(tx, job.node, incident=job.incident, now=now, job_id=job.id)
         if holder is not None:
             return _no(job, "held", f"{job.node} {holder}", now)
-        lease = tx.take_lease(job.node, incident=job.incident, job_id=job.id, at=now)
-        if lease is None:
-            return _no(job, "held", f"{job.node} was taken by another job at this moment", now)
-        fence = lease.fence
+        if job.request.rank is not None:
+            fence, why = _fence_of_the_group(tx, job, now)
+        else:
+            lease = tx.take_lease(job.node, incident=job.incident, job_id=job.id, at=now)
+            fence, why = (
+                (None, f"{job.node} was taken by another job at this moment") if lease is None else (lease.fence, "")
+            )
+        if fence is None:
+            return _no(job, "held", why, now)
     claimed = tx.update_job(job.id, state=JobState.CLAIMED, claimed_at=now, last_heard_at=now, fence=fence)
     tx.want_dashboard(job.incident)
     return _yes(claimed, now)
+
+
+def _fence_of_the_group(tx: Writing, job: Job, now: datetime) -> tuple[int | None, str]:
+    """Take the leases of every rank's node, or none; a rank whose peer took them before has its own already.
+
+    Returns the fence of this rank, or None and in words who holds which node.
+    """
+    mine = tx.lease(job.node)
+    if mine is not None and mine.job_id == job.id:
+        return mine.fence, ""
+    peers = tx.group_jobs(job.request.rank.group) if job.request.rank is not None else []
+    if job.fence is not None:  # taken before, and given back by a claim that was forgotten
+        peers = [job]
+    for peer in peers:
+        holder = holder_of(tx, peer.node, incident=job.incident, now=now, job_id=peer.id)
+        if holder is not None:
+            return None, f"{peer.node} {holder}"
+    taken = tx.take_leases({peer.node: peer.id for peer in peers}, incident=job.incident, at=now)
+    if taken is None:
+        return None, "a node of this launch was taken by another job at this moment"
+    for peer in peers:
+        tx.update_job(peer.id, fence=taken[peer.node].fence)
+    return taken[job.node].fence, ""
 
 
 def _yes(job: Job, now: datetime) -> ClaimReply:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.flows.claim_job import is_forgotten
+from bot.flows.end_rank import end_rank, without_facts
 from bot.ports import JobState
 from playbooks.evidence.entries import JobEnded
 from playbooks.vocabulary import JobOutcome
@@ -25,10 +26,15 @@ def give_up_job(services: Services, job_id: str) -> bool:
             return False
         tx.lock(found.incident)
         job = tx.lock_job(job_id)
-        why = _why(tx, job.node) if job.state is JobState.WANTED else _never_began(tx, job, now)
+        why = _why(tx, job) if job.state is JobState.WANTED else _never_began(tx, job, now)
         if now <= job.not_after or why is None:
             return False
         tx.update_job(job_id, state=JobState.ENDED, outcome=JobOutcome.INCONCLUSIVE.value)
+        if job.request.rank is not None:
+            end = without_facts(job, JobOutcome.INCONCLUSIVE, f"not reached: {why}; nothing was started there")
+            end_rank(tx, services, job, end, now=now)
+            services.nudge()
+            return True
         if job.fence is not None:
             tx.end_lease(job.node, fence=job.fence)
         tx.append(
@@ -47,9 +53,10 @@ def give_up_job(services: Services, job_id: str) -> bool:
     return True
 
 
-def _why(tx: Writing, node: str) -> str:
+def _why(tx: Writing, job: Job) -> str:
+    node = job.node
     lease = tx.lease(node)
-    if lease is not None:
+    if lease is not None and lease.job_id != job.id:
         return f"{node} was held by {lease.incident} (job {lease.job_id}) until the time to start was over"
     known = tx.node(node)
     if known is None or known.heard_at is None:

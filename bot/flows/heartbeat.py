@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bot.flows.end_rank import word_for
 from bot.flows.job_access import job_of
 from bot.ports import JobState
 from playbooks.messages import HeartbeatReply
@@ -30,8 +31,9 @@ def heartbeat(services: Services, beat: Heartbeat) -> HeartbeatReply:
             if stage != job.stage:
                 tx.want_dashboard(job.incident)  # before the job's row: the incident is locked first, always
             job = tx.update_job(job.id, last_heard_at=now, stage=stage, note=beat.note or job.note)
+        group = word_for(tx, job)
     why = _why_it_ends(job, beat)
-    return HeartbeatReply(job_id=job.id, cancel=why is not None, cancelled_by=why or "", bot_time=now)
+    return HeartbeatReply(job_id=job.id, cancel=why is not None, cancelled_by=why or "", group=group, bot_time=now)
 
 
 def _why_it_ends(job: Job, beat: Heartbeat) -> str | None:

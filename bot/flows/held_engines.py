@@ -33,7 +33,7 @@ def holder_of(reading: Reading, node: str, *, incident: str, now: datetime, job_
         if other.id == incident:
             continue
         for noted, until in still_held(other.case, now):
-            if noted.payload.node == node:
+            if node in nodes_of_attempt(noted.payload):
                 return _words(other.id, noted.payload.attempt, until)
     return None
 
@@ -46,6 +46,12 @@ def still_held(case: Case, now: datetime | None) -> Iterator[tuple[Noted[Attempt
         until = datetime.fromisoformat(noted.payload.held_until)
         if now is None or until > now:
             yield noted, until
+
+
+def nodes_of_attempt(attempt: AttemptRecorded) -> frozenset[str]:
+    """Return the nodes that an attempt ran on."""
+    ranks = frozenset(str(rank["node"]) for rank in attempt.ranks)
+    return ranks or frozenset(() if attempt.node is None else (attempt.node,))
 
 
 def is_ended(case: Case, attempt: Noted[AttemptRecorded]) -> bool:

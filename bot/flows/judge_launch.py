@@ -13,9 +13,10 @@ from bot.blocks.notices import notice
 from bot.blocks.texts import translator
 from bot.errors import JobNotAsked
 from bot.flows.add_back import roll_back_a_failed_cache
-from bot.flows.held_engines import still_held
+from bot.flows.held_engines import nodes_of_attempt, still_held
 from bot.flows.judged import Context, Judged, LogFile
-from bot.flows.request_job import Wish, add_job
+from bot.flows.request_job import Wish
+from bot.flows.request_ranks import add_launch
 from bot.flows.score_attempts import score_against_previous
 from bot.ports import OutboxKind
 from playbooks.errors import MalformedMessage
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from bot.flows.judged import FollowUp
     from bot.flows.services import Services
     from bot.ports import Job, Writing
-    from playbooks.guiding.case import Case, Noted
     from playbooks.judging.baseline import Baseline
     from playbooks.judging.signature_catalogue import Catalogue
 
@@ -58,17 +58,15 @@ def judge_launch(services: Services, context: Context) -> Judged:
     if job.request.attempt is None or job.request.baseline is None:
         raise MalformedMessage("a launch without attempt or baseline")
     catalogue = services.definitions.signatures()
-    finding = _finding(services, facts, report.catalogue, catalogue)
-    before = _attempt_before(context.case)
-    moved = _moved(services, context, facts, before)
-    attempt = _attempt(job, report, facts, finding, moved)
+    finding = finding_of(services, facts, report.catalogue, catalogue)
+    attempt = attempt_of(job, report, facts, finding, moved_since(services, context, facts))
     entries: list[Payload] = [attempt]
     entries += [
         HeldEnded(attempt=noted.payload.attempt, how="replaced", detail=f"attempt {attempt.attempt} took the node")
         for noted, _until in still_held(context.case, None)
-        if noted.payload.node == job.node
+        if job.node in nodes_of_attempt(noted.payload)
     ]
-    return Judged(entries=tuple(entries), log=_log(report, facts, attempt), follow_ups=_follow_ups(job, attempt))
+    return Judged(entries=tuple(entries), log=_log(report, facts, attempt), follow_ups=follow_ups(job, attempt))
 
 
 def read_launch(report: JobReport) -> LaunchFacts:
@@ -103,7 +101,12 @@ def read_log(
         return analyse_blocks(whole_lines(chunks), catalogue, exit_code=exit_code, oom_killed=oom_killed)
 
 
-def _finding(services: Services, facts: LaunchFacts, theirs: str, catalogue: Catalogue) -> Finding:
+def finding_of(services: Services, facts: LaunchFacts, theirs: str, catalogue: Catalogue) -> Finding:
+    """Adopt the node's finding when it was judged by this catalogue, else read the log.
+
+    Raises:
+        LogWanted: the log's bytes are not stored.
+    """
     if facts.finding is not None and theirs == catalogue.digest == facts.finding.catalogue:
         finding = facts.finding
     elif facts.log_sha256 is not None:
@@ -130,11 +133,12 @@ def _at_limit(facts: LaunchFacts, finding: Finding) -> Finding:
     )
 
 
-def _attempt_before(case: Case) -> Noted[AttemptRecorded] | None:
-    return case.attempts[-1] if case.attempts else None
+def attempt_of(job: Job, report: JobReport, facts: LaunchFacts, finding: Finding, moved: list[str]) -> AttemptRecorded:
+    """Return what one node's launch comes to.
 
-
-def _attempt(job: Job, report: JobReport, facts: LaunchFacts, finding: Finding, moved: list[str]) -> AttemptRecorded:
+    Raises:
+        MalformedMessage: the job has no attempt or baseline.
+    """
     baseline, number = job.request.baseline, job.request.attempt
     if baseline is None or number is None:
         raise MalformedMessage("a launch without attempt or baseline")
@@ -163,14 +167,13 @@ def _attempt(job: Job, report: JobReport, facts: LaunchFacts, finding: Finding, 
     )
 
 
-def _moved(
-    services: Services, context: Context, facts: LaunchFacts, before: Noted[AttemptRecorded] | None
-) -> list[str]:
-    """Name what differs from the attempt before: resolved baseline first, then fingerprints taken in between."""
+def moved_since(services: Services, context: Context, facts: LaunchFacts) -> list[str]:
+    """Name what differs on this node from the attempt before: resolved baseline first, then fingerprints in between."""
+    before = context.case.attempts[-1] if context.case.attempts else None
     if before is None:
         return []
     moved: list[str] = []
-    earlier = _resolved(services, context, before.payload)
+    earlier = _resolved(services, context, _job_on(before.payload, context.job.node))
     if earlier is not None and facts.resolved is not None:
         moved = [f"{v.name}: {_shown(v.before)} → {_shown(v.after)}" for v in diff(earlier, facts.resolved)]
     for fingerprint in context.case.fingerprints:
@@ -183,9 +186,15 @@ def _shown(value: object) -> str:
     return "not set" if value is None else str(value)
 
 
-def _resolved(services: Services, context: Context, attempt: AttemptRecorded) -> Baseline | None:
+def _job_on(attempt: AttemptRecorded, node: str) -> str | None:
+    """Return the job that an attempt ran as on a node."""
+    ranks = {str(rank["node"]): str(rank["job_id"]) for rank in attempt.ranks}
+    return ranks.get(node) if ranks else attempt.job_id
+
+
+def _resolved(services: Services, context: Context, job_id: str | None) -> Baseline | None:
     """Return the earlier attempt's baseline with the node's facts, from its report; None when it is not known."""
-    sha256 = context.reports.get(attempt.job_id or "")
+    sha256 = context.reports.get(job_id or "")
     if sha256 is None or not services.artifacts.has(sha256):
         return None
     return read_launch(JobReport.model_validate_json(services.artifacts.get(sha256))).resolved
@@ -198,18 +207,20 @@ def _log(report: JobReport, facts: LaunchFacts, attempt: AttemptRecorded) -> Log
     return log_file(attempt, redactions=0 if ref is None else ref.redactions)
 
 
-def log_file(attempt: AttemptRecorded, *, redactions: int) -> LogFile:
+def log_file(attempt: AttemptRecorded, *, redactions: int, rank: str = "") -> LogFile:
     """Return how an attempt's log is shown in the thread."""
     sha256 = attempt.log_sha256 or ""
     redacted = f", redacted: {redactions}" if redactions else ""
     return LogFile(
         sha256=sha256,
         name=attempt.log_name or f"attempt-{attempt.attempt}.log",
-        title=f"Attempt {attempt.attempt}: log{redacted} · sha256 {sha256[:12]}",
+        title=f"Attempt {attempt.attempt}{rank}: log{redacted} · sha256 {sha256[:12]}",
     )
 
 
-def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
+def follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
+    """Return what happens by itself after an attempt: its score, the way back, the next attempt of the same baseline."""
+
     def scored(tx: Writing, services: Services, now: datetime) -> None:
         score_against_previous(tx, services, job.incident, now=now)
         roll_back_a_failed_cache(tx, services, job.incident, now=now)
@@ -222,7 +233,7 @@ def _follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
         """Ask for the next attempt of the same baseline; a node that cannot take it up is named in the thread."""
         request = job.request
         try:
-            add_job(
+            add_launch(
                 tx,
                 services,
                 Wish(

@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 from bot.errors import JobNotAsked, Replayed
-from bot.flows.held_engines import still_held
+from bot.flows.held_engines import nodes_of_attempt, still_held
 from bot.flows.node_jobs import collect_wish, fingerprint_wish
 from bot.flows.request_job import add_job
+from bot.flows.stop_engines import stop_engines
 from playbooks.evidence.entries import HeldEnded
 from playbooks.messages import HelloReply
 
@@ -34,7 +35,7 @@ def node_hello(services: Services, hello: NodeHello) -> HelloReply:
         if known is not None and known.hello is not None and hello.at < known.hello.at:
             raise Replayed(f"expected a hello after {known.hello.at.isoformat()}, found {hello.at.isoformat()}")
         tx.save_hello(hello, at=now)
-        ended = _told_ends(tx, hello, now) + _missing_ends(tx, hello, now)
+        ended = _told_ends(tx, services, hello, now) + _missing_ends(tx, services, hello, now)
         if known is None or known.heard_at is None or now - known.heard_at > services.timing.node_silent_after:
             _save_waiting_scenes(tx, services, hello.node, now)
             _say_that_it_speaks(tx, hello.node)
@@ -63,7 +64,7 @@ def _say_that_it_speaks(tx: Writing, node: str) -> None:
             tx.want_dashboard(incident.id)
 
 
-def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
+def _told_ends(tx: Writing, services: Services, hello: NodeHello, now: datetime) -> list[str]:
     """Record what the node says has ended."""
     told: list[tuple[str, int, How, str]] = [
         (held.incident, held.attempt, "died", _death(held, hello.lost_because.get(held.job_id, "")))
@@ -73,7 +74,7 @@ def _told_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
     return [
         f"{incident} attempt {attempt} {how}"
         for incident, attempt, how, detail in told
-        if _end(tx, incident, attempt, how, detail, node=hello.node, now=now)
+        if _end(tx, services, (incident, attempt), how, detail, node=hello.node, now=now)
     ]
 
 
@@ -81,29 +82,42 @@ def _death(held: HeldEngine, because: str) -> str:
     return f"{held.what} was found dead: {because}" if because else f"{held.what} was found dead"
 
 
-def _missing_ends(tx: Writing, hello: NodeHello, now: datetime) -> list[str]:
+def _missing_ends(tx: Writing, services: Services, hello: NodeHello, now: datetime) -> list[str]:
     """Record engines that the record says are held and the node does not name any more."""
     held = {(engine.incident, engine.attempt) for engine in hello.held}
     found: list[str] = []
     for incident in tx.incidents(open_only=True):
         for noted, until in tuple(still_held(incident.case, None)):
             key = (incident.id, noted.payload.attempt)
-            if noted.payload.node != hello.node or key in held or hello.at - noted.at < _SETTLED:
+            if hello.node not in nodes_of_attempt(noted.payload) or key in held or hello.at - noted.at < _SETTLED:
                 continue
             how: How = "expired" if until <= now else "died"
-            if _end(tx, *key, how, f"{hello.node} does not hold it any more", node=hello.node, now=now):
+            if _end(tx, services, key, how, f"{hello.node} does not hold it any more", node=hello.node, now=now):
                 found.append(f"{key[0]} attempt {key[1]} {how}")
     return found
 
 
-def _end(tx: Writing, incident_id: str, attempt: int, how: How, detail: str, *, node: str, now: datetime) -> bool:
-    """Append that an engine ended, unless the record says so already or never held it."""
+def _end(
+    tx: Writing, services: Services, key: tuple[str, int], how: How, detail: str, *, node: str, now: datetime
+) -> bool:
+    """Append that an engine ended, unless the record says so already or never held it; other nodes' parts of it end too.
+
+    key: incident and attempt.
+    """
+    incident_id, attempt = key
     found = tx.incident(incident_id)
     if found is None or found.case.closed is not None:
         return False
     locked = tx.lock(incident_id)
-    mine = [n for n, _ in still_held(locked.case, None) if n.payload.attempt == attempt and n.payload.node == node]
+    mine = [
+        noted.payload
+        for noted, _until in still_held(locked.case, None)
+        if noted.payload.attempt == attempt and node in nodes_of_attempt(noted.payload)
+    ]
     if not mine:
         return False
+    if mine[0].ranks:
+        detail = f"{node}: {detail}"
     tx.append(incident_id, HeldEnded(attempt=attempt, how=how, detail=detail), actor=f"node:{node}", at=now)
+    stop_engines(tx, services, incident_id, attempt, nodes_of_attempt(mine[0]) - {node}, now=now)
     return True

@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 from bot.errors import UnknownIncident
 from bot.flows.advance_phase import advance_phase
 from bot.flows.ask_next import ask_next
+from bot.flows.end_rank import end_rank
 from bot.flows.job_access import job_of, lock_job_of
 from bot.flows.judge_facts import judge_facts
 from bot.flows.judge_launch import LogWanted
+from bot.flows.judge_ranks import rank_end
 from bot.flows.judged import Context, Judged
+from bot.flows.stop_engines import stop_the_rest
 from bot.ports import ArtifactMeta, JobState
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.canonical import canonical_bytes, sha256_hex
-from playbooks.evidence.entries import JobEnded
+from playbooks.evidence.entries import HeldEnded, JobEnded
+from playbooks.judging.ranks import RankEnd
 from playbooks.messages import ReportReply
 from playbooks.vocabulary import JobOutcome
 
@@ -46,7 +50,7 @@ def record_report(services: Services, report: JobReport) -> ReportReply:
             return _answer_again(reading, job, report, digest, now)
         context = _context(reading, job, report, now)
     try:
-        judged = _judge(services, context)
+        judged = _judge(services, context) if job.request.rank is None else rank_end(services, context)
     except LogWanted as wanted:
         return ReportReply(job_id=job.id, recorded=False, missing=(wanted.sha256,), detail=str(wanted), bot_time=now)
     services.artifacts.put(body)
@@ -57,7 +61,8 @@ def record_report(services: Services, report: JobReport) -> ReportReply:
         _record(tx, services, job, report, judged, digest=digest, size=len(body), now=now)
         missing = _missing(tx, report)
     services.nudge()
-    return ReportReply(job_id=job.id, recorded=True, missing=missing, detail=judged.note, bot_time=now)
+    note = judged.note if isinstance(judged, Judged) else judged.why
+    return ReportReply(job_id=job.id, recorded=True, missing=missing, detail=note, bot_time=now)
 
 
 def _context(reading: Reading, job: Job, report: JobReport, now: datetime) -> Context:
@@ -66,9 +71,10 @@ def _context(reading: Reading, job: Job, report: JobReport, now: datetime) -> Co
         raise UnknownIncident(f"no incident {job.incident}")
     earlier: dict[str, str] = {}
     for attempt in incident.case.attempts:
-        past = reading.job(attempt.payload.job_id) if attempt.payload.job_id else None
-        if past is not None and past.report_sha256 is not None:
-            earlier[past.id] = past.report_sha256
+        for job_id in (attempt.payload.job_id, *(rank.get("job_id") for rank in attempt.payload.ranks)):
+            past = reading.job(str(job_id)) if job_id else None
+            if past is not None and past.report_sha256 is not None:
+                earlier[past.id] = past.report_sha256
     return Context(job=job, report=report, case=incident.case, reports=earlier, now=now)
 
 
@@ -104,7 +110,7 @@ def _record(
     services: Services,
     job: Job,
     report: JobReport,
-    judged: Judged,
+    judged: Judged | RankEnd,
     *,
     digest: str,
     size: int,
@@ -133,6 +139,9 @@ def _record(
         )
     )
     tx.update_job(job.id, state=JobState.ENDED, outcome=report.outcome.value, report_sha256=digest, last_heard_at=now)
+    if isinstance(judged, RankEnd):
+        end_rank(tx, services, job, judged, now=now)
+        return
     if job.fence is not None:
         tx.end_lease(job.node, fence=job.fence)
     files = (digest, *(ref.sha256 for ref in report.artifacts))
@@ -147,6 +156,8 @@ def _record(
         )
     if judged.log is not None and services.artifacts.has(judged.log.sha256):
         tx.enqueue(judged.log.kind, judged.log.payload(), incident=job.incident, at=now)
+        if isinstance(payload, HeldEnded):
+            stop_the_rest(tx, services, job.incident, payload.attempt, but=job.node, now=now)
     for follow in judged.follow_ups:
         follow(tx, services, now)
     advance_phase(tx, services, job.incident, now=now)

@@ -13,7 +13,8 @@ from bot.flows.freeze_baseline import Wanted, freeze, freeze_baseline, prepare
 from bot.flows.node_jobs import node_of
 from bot.flows.once import lock_open, once, refuse
 from bot.flows.permission import Action, require
-from bot.flows.request_job import Wish, add_job
+from bot.flows.request_job import Wish
+from bot.flows.request_ranks import add_launch
 from bot.flows.showing import Asker, known
 from playbooks.errors import PhaseClosed
 from playbooks.guiding.gate import may_attempt, may_enter
@@ -73,7 +74,7 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
             limits=Limits.model_validate(playbook.limits.model_dump(mode="json")),
             post=False,
         )
-        add_job(tx, services, wish, now=now)
+        add_launch(tx, services, wish, now=now)
     title = (
         _("Attempts {a} and {b} are on their way to {node}.", a=number, b=number + 1, node=node)
         if runs > 1

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bot.flows.services import Services
     from bot.ports import Job, Reading, Writing
     from playbooks.judging.baseline import Baseline, Change
+    from playbooks.judging.ranks import RankOf
 
 _ENDS_THINGS = frozenset({JobKind.STOP, JobKind.SWEEP})
 """Kinds that free a node: never refused because it is held."""
@@ -39,6 +40,7 @@ class Wish:
     change: Change | None = None
     params: dict[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    rank: RankOf | None = None
     post: bool = True
     """Whether the wish is shown as an evidence reply of its own."""
 
@@ -71,6 +73,7 @@ def add_job(tx: Writing, services: Services, wish: Wish, *, now: datetime) -> Jo
         change=wish.change,
         params=wish.params,
         limits=wish.limits,
+        rank=wish.rank,
         requested_by=wish.requested_by,
         requested_at=now,
         not_after=now + services.timing.claim_within,

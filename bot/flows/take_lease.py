@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.errors import UnknownJob
+from bot.flows.end_rank import end_rank, without_facts
 from bot.ports import JobState
 from playbooks.errors import RuleViolation, SecondPersonNeeded
 from playbooks.evidence.entries import JobEnded, LeaseTaken
@@ -45,6 +46,11 @@ def take_lease(services: Services, node: str, *, by: str, reason: str) -> Lease:
         if job.state is not JobState.ENDED:
             tx.update_job(job.id, state=JobState.ENDED, outcome=JobOutcome.LOST.value, cancelled_by=f"user:{by}")
             detail = f"the lease was taken; last heard of {job.last_heard_at:%H:%M:%S} UTC" if job.last_heard_at else ""
+            if job.request.rank is not None:
+                lost = without_facts(job, JobOutcome.LOST, detail or "the lease was taken")
+                end_rank(tx, services, job, lost, now=now)
+                services.nudge()
+                return held
             tx.append(
                 held.incident,
                 JobEnded(

@@ -26,6 +26,9 @@ class IncidentOpened(Payload):
     KIND: ClassVar[str] = "incident:opened"
     title: str
     node: str | None
+    """Of several nodes the head."""
+    nodes: list[str] = []
+    """All nodes of a case with several, head first; empty = `node` alone."""
     playbook: str
     playbook_sha256: str
     what_fails: str = ""
@@ -136,6 +139,12 @@ class AttemptRecorded(Payload):
     """What moved against the attempt before (baseline and fingerprint); empty = nothing."""
     resolved_digest: str | None = None
     """Digest of the baseline with the node's own facts; drift shows here."""
+    ranks: list[dict[str, Any]] = []
+    """Of a launch over several nodes, by rank: {rank, node, job_id, job_outcome, outcome, why, failed_at, stage,
+    error_class, root_text, exit_code, log_sha256, stages}; the fields above are those of the first rank to fail."""
+    first_ranks: list[int] = []
+    """Ranks named as the first to fail; more than one when no clock tells them apart."""
+    first_why: str = ""
 
 
 class ScoreGiven(Payload):

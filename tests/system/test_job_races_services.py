@@ -19,6 +19,7 @@ from bot.flows.claim_job import claim_job
 from bot.flows.heartbeat import heartbeat
 from bot.flows.record_report import record_report
 from bot.flows.request_job import Wish, request_job
+from bot.flows.request_ranks import add_launch
 from bot.ports import Job
 from playbooks.evidence.signing import open_envelope
 from playbooks.messages import TASK_JOB, Claim, Heartbeat, JobReport, JobRequest
@@ -161,3 +162,61 @@ def _body(message: dict[str, Any]) -> str:
     import base64
 
     return base64.b64decode(message["body"]).decode()
+
+
+def test_of_two_groups_at_once_one_runs_and_the_other_waits_fifty_times(tmp_path: Path, url: str) -> None:
+    nodes = ("gpu-g1", "gpu-g2")
+    bot = make_bot(tmp_path, url=url, ids=Ulids(), nodes=nodes)
+    for node in nodes:
+        say_hello(bot, node=node, policy={"address": "10.0.0.1"})
+
+    def group() -> tuple[Job, ...]:
+        incident = open_case(bot, node=nodes[0], nodes=list(nodes))
+        wish = Wish(
+            incident=incident,
+            kind=JobKind.LAUNCH,
+            node=nodes[0],
+            requested_by="user:U1",
+            attempt=1,
+            baseline=a_baseline(nodes=nodes),
+        )
+        with bot.services.store.write() as tx:
+            tx.lock(incident)
+            return add_launch(tx, bot.services, wish, now=bot.clock.now())
+
+    def claim(job: Job) -> Any:
+        return claim_job(bot.services, Claim(job_id=job.id, node=job.node, nonce="n", at=bot.clock.now()))
+
+    halves = 0
+    for _ in range(50):
+        one, two = group(), group()
+        replies = at_once(*(lambda job=job: claim(job) for job in (one[0], two[1], one[1], two[0])))
+        won = [reply.job_id for reply in replies if reply.granted]
+        halves += sorted(won) not in (sorted(job.id for job in one), sorted(job.id for job in two))
+        for job in (*one, *two):
+            cancel_job(bot.services, job.id, by="user:U2")
+        for job in (*one, *two):
+            with bot.store.read() as reading:
+                row = reading.job(job.id)
+            if row is not None and row.id in won:
+                record_report(bot.services, _cancelled(bot, row))
+        with bot.store.read() as reading:
+            assert [reading.lease(node) for node in nodes] == [None, None]
+    bot.store.close()
+    assert halves == 0
+
+
+def _cancelled(bot: TestBot, job: Job) -> JobReport:
+    now = bot.clock.now()
+    return JobReport(
+        job_id=job.id,
+        node=job.node,
+        kind=job.kind,
+        outcome=JobOutcome.CANCELLED,
+        error="called off",
+        started_at=now,
+        ended_at=now,
+        duration_ms=1,
+        fence=job.fence,
+        worker_version="1",
+    )
