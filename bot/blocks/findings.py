@@ -13,6 +13,8 @@ from playbooks.vocabulary import ErrorClass, Stage
 
 def headline(finding: Finding, _: Translate) -> Mrkdwn:
     """Say the verdict first, and what it is not where the last line would mislead."""
+    if finding.error_class is ErrorClass.NONE and finding.is_a_state:
+        return _("Nothing wrong is seen in this; it shows a state, a launch's own log tells more")
     if finding.error_class is ErrorClass.NONE and not came_up(finding):
         return _("No failure in this log, but it ends before the engine was ready")
     verdict = _(HEADLINES[finding.error_class])
@@ -37,12 +39,13 @@ def first_failure(finding: Finding, _: Translate, *, named: bool = False) -> Mrk
     named: whether the title named the stage already.
     """
     if finding.error_class is ErrorClass.NONE:
-        return _("Reached: {stage}.", stage=_(STAGES[finding.reached]))
+        return Mrkdwn("") if finding.is_a_state else _("Reached: {stage}.", stage=_(STAGES[finding.reached]))
     text = code(finding.root_text) if finding.root_text else Mrkdwn("")
     if finding.root_line is None and not text:
         return _("No line of this log says what failed first.")
-    stage = _("First failure") if named or finding.stage is Stage.NONE else _(STAGES[finding.stage])
-    if not named and finding.stage is not Stage.NONE:
+    told = finding.stage is not Stage.NONE and finding.stage_is_told
+    stage = _("First failure") if named or not told else _(STAGES[finding.stage])
+    if not named and told:
         stage = _("{stage} failed", stage=stage)
     said = _("{what}: {where} {text}", what=_cap(stage), where=_line(finding, _), text=text)
     return joined([said, _("on {ranks}", ranks=ranks(finding.ranks)) if finding.ranks else Mrkdwn("")], " ")

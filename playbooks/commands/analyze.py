@@ -165,21 +165,19 @@ def in_words(finding: Finding, file: str) -> str:
         unproven = (
             " The server came up by its own word; no request is seen." if finding.reached is Stage.ENGINE_INIT else ""
         )
-        return f"No failure in {finding.lines} lines{'' if file == '-' else f' of {file}'} ({finding.input_kind}).\nReached: {reached}.{unproven}"
-    out = []
-    if finding.error_class is not ErrorClass.UNKNOWN:
-        out.append(f"{stage} failed: {name}.")
-    elif finding.root_line is None and finding.reached is Stage.NONE and not finding.engine.processes:
-        out.append("Cannot tell: nothing in it reads like a launch.")
-    else:
-        out.append(f"Cannot tell: {stage} did not complete, and no signature knows the error.")
+        where = f"{finding.lines} lines{'' if file == '-' else f' of {file}'} ({finding.input_kind})"
+        if finding.is_a_state:
+            return f"Nothing wrong is seen in {where}. It shows a state; a launch's own log tells more."
+        return f"No failure in {where}.\nReached: {reached}.{unproven}"
+    out = [_headline(finding, stage, name)]
     if finding.root_line is not None:
         out.append(f"  line {finding.root_line} of {finding.lines}: {_cut(finding.root_text or '')}")
         out += _around(file, finding.root_line)
     if finding.ranks:
         out.append(f"  printed by: {', '.join(finding.ranks[:8])}{' …' if len(finding.ranks) > 8 else ''}")
     out.append(f"Why: {finding.why}")
-    out.append(f"Reached before: {reached}. Confidence: {finding.confidence}.")
+    before = "nothing seen complete" if finding.reached is Stage.NONE else reached
+    out.append(f"Reached before: {before}. Confidence: {finding.confidence}.")
     out += [
         f"Set aside: line {symptom.line} {symptom.error_class.value.replace('_', ' ')} - {symptom.why}."
         for symptom in finding.symptoms
@@ -189,6 +187,34 @@ def in_words(finding: Finding, file: str) -> str:
     if finding.next_check:
         out.append(f"Next: {finding.next_check}")
     return "\n".join(out)
+
+
+def _headline(finding: Finding, stage: str, name: str) -> str:
+    from playbooks.judging.candidates import GPU_OOM, MEMORY
+    from playbooks.vocabulary import ErrorClass, Stage
+
+    match finding.error_class:
+        case ErrorClass.ENGINE_WRAPPER_ERROR:
+            return "The cause is not in this text: it only says that something else failed."
+        case ErrorClass.UNKNOWN if finding.root_line is None and finding.is_a_state:
+            return "Cannot tell: the state says that it failed, not of what."
+        case ErrorClass.UNKNOWN if finding.root_line is None and finding.reached is Stage.NONE:
+            return (
+                f"Cannot tell: {stage} did not complete, and no line names an error."
+                if finding.engine.processes
+                else "Cannot tell: nothing in it reads like a launch."
+            )
+        case ErrorClass.UNKNOWN if finding.root_line is None:
+            return f"Cannot tell: {stage} did not complete, and no line names an error."
+        case ErrorClass.UNKNOWN if not finding.stage_is_told:
+            return "Cannot tell: no signature knows this line."
+        case ErrorClass.UNKNOWN:
+            return f"Cannot tell: {stage} did not complete, and no signature knows the error."
+        case _:
+            pass
+    said = f"{stage} failed: {name}" if finding.stage_is_told else f"Found: {name}"
+    memory = finding.error_class not in MEMORY and any(s.error_class in GPU_OOM for s in finding.symptoms)
+    return f"{said}{' - not an out-of-memory problem' if memory else ''}."
 
 
 def _cut(text: str) -> str:

@@ -15,6 +15,11 @@ from playbooks.vocabulary import ErrorClass, Stage
 
 _MOST_SYMPTOMS = 12
 _NEAR_LINES = 400
+_ENDED = frozenset({
+    ErrorClass.WORKER_PROCESS_KILLED,
+    ErrorClass.ENGINE_PROCESS_KILLED,
+    ErrorClass.PROCESS_CRASHED_NATIVE,
+})  # fmt: skip
 _SAME_MESSAGE_LINES = 6
 """An error of a container engine goes on over a few lines."""
 
@@ -244,6 +249,8 @@ def _symptoms(material: Material, root: Candidate, same: list[Candidate]) -> tup
 
 
 def _why_symptom(candidate: Candidate, root: Candidate) -> str:
+    if candidate.error_class in _ENDED and candidate.derived is not None:
+        return f"only says that a process ended; line {root.no} says why"
     if candidate.derived is not None:
         return candidate.derived.why
     if candidate.error_class in GPU_OOM:

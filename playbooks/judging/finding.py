@@ -72,3 +72,25 @@ class Finding(_Value):
     block_digest: str | None = None
     lines: int = 0
     """Lines read."""
+
+    @property
+    def stage_is_told(self) -> bool:
+        """Whether the input shows in which stage it failed; a state looked at later shows only what failed."""
+        if self.reached is not Stage.NONE or self.engine.processes:
+            return True
+        return self.input_kind not in _STATES and self.error_class not in _ENDS
+
+    @property
+    def is_a_state(self) -> bool:
+        """Whether the input shows a state rather than a launch."""
+        return self.input_kind in _STATES and self.reached is Stage.NONE
+
+
+_STATES = frozenset({"dmesg", "nvidia_smi", "docker_inspect_json", "http_response", "metrics"})
+_ENDS = frozenset({
+    ErrorClass.CONTAINER_OOM_KILLED,
+    ErrorClass.ENGINE_PROCESS_KILLED,
+    ErrorClass.PROCESS_CRASHED_NATIVE,
+    ErrorClass.ENGINE_WRAPPER_ERROR,
+})  # fmt: skip
+"""What a supervisor tells of a process: that it ended, not what it was at."""

@@ -36,6 +36,7 @@ _TAIL: Final = 60
 _READ_WHOLE: Final = 400
 """Lines at the head that are all read closely: they tell the kind of input, the engine and its processes."""
 _ERROR = re.compile(
+    r"(?:\[ *[\d.]+\] )?NVRM: Xid \([^)]*\): (?!(?:45|63|154)\b)\d|.{0,24}\bWarning {2,}(?!Unhealthy\b|BackOff\b)[A-Z]\w+ {2,}|"
     r"(?:[\w./ -]{0,40}: )?(?:[Ee]rror|ERROR|[Ff]atal|FATAL|panic)(?:\[\w+\])?: |[\w.]{0,120}(?:Error|Exception)(?:\([\w.]+\))?: \S"
 )
 """An error in words, by no logger; an exception whose traceback is not here."""

@@ -13,10 +13,10 @@ _HEAD = 400
 """Lines in which the forms are counted; later only while nothing of an engine was seen."""
 _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("docker_run_stderr", re.compile(r"docker: Error response from daemon|^Error response from daemon:|nvidia-container-cli:|Unable to find image")),
-    ("kubectl_describe", re.compile(r"kubectl\b.*\b(?:describe|get)\b|^Events:|\bkubelet\s{2,}|^\s+Last State:")),
+    ("kubectl_describe", re.compile(r"kubectl\b.*\b(?:describe|get)\b|^Events:|\bkubelet\s{2,}|^\s+Last State:|^LAST SEEN +TYPE|^NAME +READY +STATUS|\bFailedScheduling\b")),
     ("dmesg", re.compile(r"NVRM: |amdgpu [\da-f]{4}:|\[\s*\d+\.\d{6}\] |oom-kill:|Out of memory: Killed process")),
-    ("docker_inspect_json", re.compile(r'"(?:HostConfig|State)": ?\{|"OOMKilled": ?(?:true|false)|docker inspect')),
-    ("http_response", re.compile(r'"object": ?"(?:chat\.completion|text_completion|error)|^HTTP/[\d.]+ \d{3}|^data: \{|"choices": ?\[')),
+    ("docker_inspect_json", re.compile(r'"(?:HostConfig|State)": ?\{|"OOMKilled": ?(?:true|false)|docker inspect|"CONTAINER_(?:EXITED|RUNNING|CREATED)"')),
+    ("http_response", re.compile(r'"object": ?"(?:chat\.completion|text_completion|error)|^HTTP/[\d.]+ \d{3}|^data: \{|"choices": ?\[|^\{"(?:error|detail)": ?|^<head><title>[45]\d\d |upstream connect error|no healthy upstream')),
     ("metrics", re.compile(r"^# (?:HELP|TYPE) |^vllm:\w+(?:\{| )")),
     ("nvidia_smi", re.compile(r"NVIDIA-SMI |<nvidia_smi_log>|^GPU \d+: .*\(UUID: ")),
     ("sglang_log", re.compile(r"\bsglang\b|\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: TP\d+)?\] ")),

@@ -16,6 +16,10 @@ def killed(material: Material) -> Finding | None:
     inspected = _inspected(material.document)
     if inspected == "small-shm":
         return _small_shm(material)
+    if inspected == "crashed":
+        return _by_state(
+            material, ErrorClass.PROCESS_CRASHED_NATIVE, "The container's state tells that it died in native code."
+        )
     if inspected == "killed" and not material.oom_killed:
         return _by_state(
             material, ErrorClass.ENGINE_PROCESS_KILLED, "The container's state tells signal 9 and no memory event."
@@ -56,8 +60,11 @@ def _by_state(material: Material, klass: ErrorClass, why: str) -> Finding:
 _SMALL_SHM_BYTES = 1 << 30
 _SHM_SIZE = re.compile(r'"ShmSize": ?(\d{1,18})\b')
 _TENSOR_PARALLEL = re.compile(r"--tensor-parallel-size(?:=|[\",\s]+)(\d{1,6})\b|-tp[\",\s]+(\d{1,6})\b")
-_KILLED = re.compile(r'"ExitCode": ?137\b')
-_EXITED_BADLY = re.compile(r'"ExitCode": ?[1-9]')
+_EXIT_CODE = re.compile(r'"[Ee]xitCode": ?(\d{1,3})\b')
+"""The first one of a document is the container's; those of its health checks follow."""
+_CRASHED = frozenset({132, 134, 135, 136, 139})
+_ORDERED = frozenset({0, 130, 143})
+_RUNNING = re.compile(r'"Running": ?true|"CONTAINER_RUNNING"')
 
 
 def _small_shm(material: Material) -> Finding:
@@ -86,9 +93,24 @@ def _inspected(document: tuple[tuple[int, str], ...]) -> str | None:
     size, ranks = _SHM_SIZE.search(whole), _TENSOR_PARALLEL.search(whole)
     several = ranks is not None and int(ranks[1] or ranks[2]) > 1
     small = size is not None and int(size[1]) < _SMALL_SHM_BYTES and '"IpcMode": "private"' in whole
-    if several and small and _EXITED_BADLY.search(whole):
+    exit_code = _exit_code(whole)
+    if several and small and exit_code:
         return "small-shm"
-    return "killed" if _KILLED.search(whole) else None
+    match exit_code:
+        case 137:
+            return "killed"
+        case code if code in _CRASHED:
+            return "crashed"
+        case None:
+            return None
+        case code:
+            return None if code in _ORDERED else "failed"
+
+
+def _exit_code(document: str) -> int | None:
+    """Return what a document of a container's state tells of its end; None while it runs."""
+    found = _EXIT_CODE.search(document)
+    return None if found is None or _RUNNING.search(document) else int(found[1])
 
 
 _SNAPSHOTS = frozenset({
@@ -102,7 +124,8 @@ def went_well(material: Material) -> bool:
     progress = material.progress
     if progress.ready_no is not None or progress.stopping_no is not None:
         return material.exit_code in {None, 0, 130, 143, -2, -15}
-    return not progress.began and material.exit_code in {None, 0} and material.input_kind in _SNAPSHOTS
+    snapshot = not progress.began and material.exit_code in {None, 0} and material.input_kind in _SNAPSHOTS
+    return snapshot and _inspected(material.document) is None
 
 
 def cache_finding(material: Material) -> Finding | None:
@@ -143,6 +166,8 @@ def _is_no_launch(material: Material) -> bool:
 def _why_unknown(material: Material) -> str:
     if not material.lines:
         return "The input is empty."
+    if _inspected(material.document) == "failed":
+        return "The container ended with an error of its own, which stands in its log."
     if _is_no_launch(material):
         return "No line of it is one that an engine, a container runtime, a driver or a kernel prints."
     return "The log ends before the service was ready and names no error."
@@ -158,6 +183,6 @@ def stopped(material: Material) -> Finding:
         decision=DecisionKind.HOLD if material.progress.began else None,
         warnings=warnings_before(material, None),
         why=_why_unknown(material),
-        next_check=_LAUNCH_LOG if _is_no_launch(material) else _HOW_IT_ENDED,
+        next_check=_LAUNCH_LOG if _is_no_launch(material) or material.document else _HOW_IT_ENDED,
         block_digest=_tail_digest(material),
     )

@@ -48,7 +48,7 @@ def test_a_packed_log_is_unpacked(tmp_path: Path) -> None:
     ("data", "expected"),
     [
         (b"", "The input is empty."),
-        (b"<html><body>502 Bad Gateway</body></html>\n", "nothing in it reads like a launch"),
+        (b"<html><body>502 Bad Gateway</body></html>\n", "The cause is not in this text"),
         (b"hello, does anyone know why it fails?\n", "nothing in it reads like a launch"),
     ],
 )
@@ -58,6 +58,34 @@ def test_what_is_no_log_is_said_to_be_none(tmp_path: Path, data: bytes, expected
     done = run("analyze", file)
     assert expected in done.output
     assert "failed:" not in done.output
+
+
+@pytest.mark.parametrize(
+    ("data", "first"),
+    [
+        (b"[12.1] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  580.95.05\n", "Nothing wrong is seen in 1 lines"),
+        (b"[12.1] NVRM: Xid (PCI:0000:18:00): 31, pid=2, name=python3, MMU Fault\n", "Found: gpu kernel fault."),
+        (
+            b'{"State": {"Status": "exited", "Running": false, "ExitCode": 1}}\n',
+            "Cannot tell: the state says that it failed",
+        ),
+        (b"vllm-0   0/1   CrashLoopBackOff   6 (38s ago)   12m\n", "The cause is not in this text"),
+        (
+            b'x vllm/vllm-openai:v1 "vllm serve" 4 minutes ago Exited (137) 2 seconds ago\n',
+            "Found: engine process killed.",
+        ),
+    ],
+)
+def test_a_state_looked_at_later_is_given_no_stage(tmp_path: Path, data: bytes, first: str) -> None:
+    file = tmp_path / "x.txt"
+    file.write_bytes(data)
+    assert run("analyze", file).output.startswith(first)
+
+
+def test_a_process_that_ended_after_the_cause_is_not_said_to_be_killed_from_outside() -> None:
+    told = run("analyze", REAL / "truncated-safetensors-r1.log").output
+    assert "says why" in told
+    assert "ended from outside" not in told
 
 
 def test_a_picture_is_no_log(tmp_path: Path) -> None:
