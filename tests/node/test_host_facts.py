@@ -324,3 +324,67 @@ def test_a_daemon_that_never_answers_is_no_machine_without_one(tmp_path: Path) -
         assert docker_facts(gateway)["docker.version"].status is FieldStatus.TIMEOUT
     gone = DockerGateway(base_url=f"unix://{tmp_path}/none.sock")
     assert docker_facts(gone)["docker.version"].status is FieldStatus.ERROR
+
+
+def test_a_file_without_an_end_costs_its_fields_and_little_memory(tmp_path: Path) -> None:
+    write(tmp_path, "proc/x", "")
+    for name in ("meminfo", "uptime", "modules"):
+        (tmp_path / "proc" / name).symlink_to("/dev/zero")
+    facts = host(tmp_path)
+    for name in ("memory.total_bytes", "hugepages.total", "os.uptime_s", "modules.nvidia"):
+        assert facts[name].status is FieldStatus.ERROR, name
+        assert "at most 16 MiB" in facts[name].detail
+
+
+def test_lines_that_are_none_do_not_hide_the_modules(tmp_path: Path) -> None:
+    write(tmp_path, "proc/modules", "\nnvidia 1 0 - Live\n  \n")
+    assert value_of(host(tmp_path), "modules.nvidia") is True
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        pytest.param("0::/a.slice/w.service", {"a.slice/memory.max": "max", "a.slice/w.service/memory.max": "4096"}, 4096, id="own"),
+        pytest.param("0::/a.slice/w.service", {"a.slice/memory.max": "2048", "a.slice/w.service/memory.max": "4096"}, 2048, id="one above"),
+        pytest.param("0::/", {"memory.max": "1024"}, 1024, id="a container's own root"),
+        pytest.param("0::/a", {"a/memory.max": "max"}, None, id="none"),
+        pytest.param(
+            "5:cpu:/x\n9:memory:/a\n", {"memory/memory.limit_in_bytes": str(2**63 - 4096), "memory/a/memory.limit_in_bytes": "8192"}, 8192, id="version 1"
+        ),
+        pytest.param("0::/../elsewhere", {"memory.max": "512"}, 512, id="above what is seen"),
+    ],
+)  # fmt: skip
+def test_the_memory_limit_is_the_smallest_of_the_groups_above(
+    tmp_path: Path, groups: str, files: dict[str, str], limit: int | None
+) -> None:
+    write(tmp_path, "proc/self/cgroup", groups)
+    for name, text in files.items():
+        write(tmp_path, f"sys/fs/cgroup/{name}", text + "\n")
+    assert value_of(host(tmp_path), "cgroup.memory_limit_bytes") == limit
+
+
+def test_a_distribution_that_leaves_no_word_of_a_reboot_is_not_said_to_need_none(tmp_path: Path) -> None:
+    assert host(tmp_path)["os.reboot_pending"].status is FieldStatus.ABSENT
+    write(tmp_path, "var/lib/dpkg/status", "")
+    assert value_of(host(tmp_path), "os.reboot_pending") is False
+    write(tmp_path, "run/reboot-required", "")
+    assert value_of(host(tmp_path), "os.reboot_pending") is True
+
+
+def test_what_another_users_process_may_have_mapped_is_not_called_a_leftover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("psm_mine", "psm_theirs"):
+        write(tmp_path, f"dev/shm/{name}", b"")
+    write(tmp_path, "proc/42/maps", "")
+    os.chown(tmp_path / "dev/shm/psm_theirs", 12345, -1)
+    read = Path.read_bytes
+
+    def guarded(path: Path) -> bytes:
+        if path.name == "maps":
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    assert value_of(host(tmp_path), "shm.leftovers") == ["psm_mine", "psm_theirs"]
+    monkeypatch.setattr(Path, "read_bytes", guarded)
+    assert value_of(host(tmp_path), "shm.leftovers") == ["psm_mine"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 from collections.abc import Callable
@@ -13,6 +14,10 @@ from playbooks.reading.fields import read as present
 from playbooks.vocabulary import FieldStatus
 
 _LONGEST_DETAIL = 300
+_LONGEST_TEXT = 16 << 20
+"""Bytes of a file that counts as small: the socket table of a busy node fits."""
+_PIECE = 64 << 10
+"""Files below /proc/sys refuse to be asked for much more at once."""
 LIMIT_S = 3.0
 """Longer than every command that is run here may take."""
 
@@ -65,8 +70,18 @@ def failed(status: FieldStatus, source: str, why: object, *, unit: str | None = 
 
 
 def text(path: Path) -> str:
-    """Return a small text file without its last line break."""
-    return path.read_text(encoding="utf-8", errors="replace").rstrip("\n\0")
+    """Return a small text file without its last line break.
+
+    Raises:
+        OSError: it cannot be read, or has no end.
+    """
+    raw = bytearray()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            raw += piece
+            if len(raw) > _LONGEST_TEXT:
+                raise OSError(f"expected at most {_LONGEST_TEXT >> 20} MiB, found more")
+    return raw.decode("utf-8", "replace").replace("\r\n", "\n").rstrip("\n\0")
 
 
 def output(*argv: str, timeout_s: float) -> str:
@@ -77,7 +92,10 @@ def output(*argv: str, timeout_s: float) -> str:
         TimeoutExpired: it did not end in time.
         OSError: it failed; the message is its own.
     """
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace")  # noqa: S603 - fixed commands
+    plain = {**os.environ, "LC_ALL": "C"}  # words that are read are English
+    done = subprocess.run(  # noqa: S603 - fixed commands
+        argv, capture_output=True, text=True, timeout=timeout_s, check=False, errors="replace", env=plain
+    )
     if done.returncode != 0:
         raise OSError(f"{argv[0]} ended with {done.returncode}: {(done.stderr or done.stdout).strip()[:200]}")
     return done.stdout.strip()

@@ -118,7 +118,9 @@ def _library(root: Path, name: str, prefix: str) -> Facts:
 
 
 def _modules(root: Path) -> Facts:
-    loaded = attempt("/proc/modules", lambda: {line.split()[0] for line in text(root / "proc/modules").splitlines()})
+    loaded = attempt(
+        "/proc/modules", lambda: {line.split()[0] for line in text(root / "proc/modules").splitlines() if line.strip()}
+    )
     if loaded.value is None:
         return {f"modules.{name}": loaded for name in _MODULES}
     facts = {}

@@ -11,12 +11,15 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from playbooks.messages import FieldValue
 from workers.adapters.attempted import attempt, output, text
 from workers.ports import Facts
 
 _LEFTOVER_PREFIXES = ("nccl-", "psm_", "vllm", "sem.mp-", "cuda.shm")
 _MAPPED = re.compile(rb"/dev/shm/([^\s(]+)$", re.MULTILINE)
 _NODE_PATTERNS = ("dev/nvidia*", "dev/nvidia-caps/*", "dev/nvidia-caps-imex-channels/*")
+_NO_LIMIT = 1 << 62
+"""What version 1 of control groups prints where nothing is limited is near the largest number."""
 _SERVICES = {
     "service.fabric_manager": "nvidia-fabricmanager",
     "service.imex": "nvidia-imex",
@@ -44,8 +47,14 @@ def _memory(root: Path) -> Facts:
         lambda: dict(line.split(":", 1) for line in text(root / "proc/meminfo").splitlines() if ":" in line),
     )
 
-    def kib(name: str) -> int | None:
-        return int(meminfo.value[name].split()[0]) * 1024 if meminfo.value and name in meminfo.value else None
+    def of_meminfo(name: str, *, kib: bool = True) -> FieldValue:
+        if meminfo.value is None:
+            return meminfo.model_copy(update={"unit": "bytes" if kib else None})
+        return attempt(
+            "/proc/meminfo",
+            lambda: int(meminfo.value[name].split()[0]) * (1024 if kib else 1) if name in meminfo.value else None,
+            unit="bytes" if kib else None,
+        )
 
     return {
         "shm.total_bytes": attempt("statvfs /dev/shm", lambda: _usage(shm)[0], unit="bytes"),
@@ -53,22 +62,24 @@ def _memory(root: Path) -> Facts:
         "shm.leftovers": attempt(
             str(shm), lambda: _leftovers(root, {e.name for e in shm.iterdir() if e.name.startswith(_LEFTOVER_PREFIXES)})
         ),
-        "memory.total_bytes": attempt("/proc/meminfo", lambda: kib("MemTotal"), unit="bytes"),
-        "memory.available_bytes": attempt("/proc/meminfo", lambda: kib("MemAvailable"), unit="bytes"),
-        "hugepages.total": attempt(
-            "/proc/meminfo", lambda: int(meminfo.value["HugePages_Total"]) if meminfo.value else None
-        ),
+        "memory.total_bytes": of_meminfo("MemTotal"),
+        "memory.available_bytes": of_meminfo("MemAvailable"),
+        "hugepages.total": of_meminfo("HugePages_Total", kib=False),
     }
 
 
 def _leftovers(root: Path, names: set[str]) -> list[str]:
-    """Return the names that no process we may look into has mapped; what lives is no leftover."""
-    left = set(names)
+    """Return the names that no process has mapped; what lives is no leftover, and what another user may still use is not told."""
+    left, blind = set(names), False
     for maps in (root / "proc").glob("[0-9]*/maps") if names else ():
         try:
             left -= {name.decode(errors="replace") for name in _MAPPED.findall(maps.read_bytes())}
+        except PermissionError:
+            blind = True
         except OSError:
-            continue  # it ended meanwhile, or it is another user's
+            continue  # it ended meanwhile
+    if blind:
+        left = {name for name in left if (root / "dev/shm" / name).lstat().st_uid == os.geteuid()}
     return sorted(left)[:50]
 
 
@@ -82,20 +93,28 @@ def _limits(root: Path) -> Facts:
         limit = resource.getrlimit(which)[0]
         return -1 if limit == resource.RLIM_INFINITY else limit
 
-    def group_limit() -> int | None:
-        for name in ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"):
-            path = root / name
-            if path.exists():
-                limit = text(path)
-                return None if limit == "max" or int(limit) >= 1 << 62 else int(limit)
-        return None
-
     return {
         "limits.memlock_bytes": attempt("RLIMIT_MEMLOCK", lambda: soft(resource.RLIMIT_MEMLOCK), unit="bytes"),
         "limits.nofile": attempt("RLIMIT_NOFILE", lambda: soft(resource.RLIMIT_NOFILE)),
-        "cgroup.memory_limit_bytes": attempt("/sys/fs/cgroup", group_limit, unit="bytes"),
+        "cgroup.memory_limit_bytes": attempt("/sys/fs/cgroup", lambda: _group_limit(root), unit="bytes"),
         "cpu.count": attempt("sched_getaffinity", lambda: len(os.sched_getaffinity(0))),
     }
+
+
+def _group_limit(root: Path) -> int | None:
+    """Return the smallest memory limit of the groups this process is in, of either version; None = none is set."""
+    limits = []
+    for line in text(root / "proc/self/cgroup").splitlines() if (root / "proc/self/cgroup").exists() else ("0::/",):
+        _number, controllers, group = line.split(":", 2)
+        if controllers not in {"", "memory"}:
+            continue
+        base, name = ("", "memory.max") if not controllers else ("memory", "memory.limit_in_bytes")
+        parts = [part for part in group.split("/") if part not in {"", ".."}]
+        for depth in range(len(parts) + 1):
+            path = (root / "sys/fs/cgroup" / base).joinpath(*parts[:depth], name)
+            if path.exists() and (limit := text(path)) != "max" and int(limit) < _NO_LIMIT:
+                limits.append(int(limit))
+    return min(limits, default=None)
 
 
 def rights(path: Path) -> str:
@@ -162,12 +181,19 @@ def _system(root: Path, data_dir: Path) -> Facts:
         "os.hostname": attempt("/proc/sys/kernel/hostname", lambda: text(root / "proc/sys/kernel/hostname")),
         "os.boot_id": attempt("/proc/sys/kernel/random/boot_id", lambda: text(root / "proc/sys/kernel/random/boot_id")),
         "os.uptime_s": attempt("/proc/uptime", lambda: int(float(text(root / "proc/uptime").split()[0])), unit="s"),
-        "os.reboot_pending": attempt("/run/reboot-required", (root / "run/reboot-required").exists),
+        "os.reboot_pending": attempt("/run/reboot-required", lambda: _reboot_pending(root)),
         "disk.free_bytes": attempt(str(data_dir), lambda: shutil.disk_usage(data_dir).free, unit="bytes"),
         "network.mtu": attempt("/sys/class/net", mtus),
         "python.version": attempt("worker", lambda: sys.version.split()[0]),
         "ports.listening": attempt("/proc/net/tcp", lambda: _listening(root)),
     }
+
+
+def _reboot_pending(root: Path) -> bool | None:
+    """Say whether packages ask for a reboot; None where the distribution does not leave word of it."""
+    if (root / "run/reboot-required").exists():
+        return True
+    return False if (root / "var/lib/dpkg").exists() else None
 
 
 def _listening(root: Path) -> list[int]:
