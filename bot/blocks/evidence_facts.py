@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from bot.blocks import findings
 from bot.blocks.reply import Reply
-from bot.blocks.terms import DRIVER_VERDICTS, JOB_OUTCOMES, JOBS
-from bot.blocks.texts import Mrkdwn, Translate, code, code_block, cut, esc, joined, short
+from bot.blocks.terms import DRIVER_VERDICTS, FIELD_VERDICTS, JOB_OUTCOMES, JOBS
+from bot.blocks.texts import Mrkdwn, Translate, code_block, cut, esc, padded, short
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
 from playbooks.judging.finding import Finding
+from playbooks.judging.verdict_table import Row, verdict_table
+from playbooks.messages import FingerprintFacts
 from playbooks.vocabulary import DriverVerdict, FieldStatus
 
-_SHOWN = (
-    "driver.loaded",
-    "nvml.count",
-    "gpu.0.name",
-    "pci.gpu_count",
-    "kernel.release",
-    "vllm.version",
-    "torch.version",
-    "torch.cuda",
-    "torch.device_count",
-    "python.version",
-    "python.executable",
-    "image.digest",
-)
 _MOST_LINES = 4
+_MOST_ROWS = 18
+_VERDICT_WIDTH = 13
 
 
 def opened(payload: e.IncidentOpened, _case: Case, _: Translate) -> Reply:
@@ -93,7 +84,12 @@ def scene(payload: e.SceneCollected, _case: Case, _: Translate) -> Reply:
 def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Reply:
     """Show the fields a decision rests on, what does not fit together or is left over, and what moved."""
     host, container = payload.facts.get("host", {}), payload.facts.get("container", {})
-    lines = [*_sides(host, container, _)]
+    rows = _rows(payload)
+    count = Counter(row.verdict for row in rows)
+    fine = count["agrees"] + count["read"]
+    lines = [
+        _("Differs: {n} · not readable: {m} · agrees or read: {k}", n=count["differs"], m=count["not_readable"], k=fine)
+    ]
     lines += [
         _("Worth a look: {text}", text=str(found.get("text", found.get("rule", ""))))
         for found in payload.disagreements[:_MOST_LINES]
@@ -105,6 +101,7 @@ def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Rep
         lines.append(_("Moved since the last reading: {what}", what=cut("; ".join(payload.moved), 800)))
     elif not first:
         lines.append(_("Nothing moved since the last reading."))
+    lines.append(_table(rows, _))
     read = sum(1 for value in [*host.values(), *container.values()] if _status(value) == FieldStatus.OK)
     total = len(host) + len(container)
     if payload.disagreements:
@@ -117,6 +114,7 @@ def fingerprint(payload: e.FingerprintRecorded, case: Case, _: Translate) -> Rep
         title,
         tuple(lines),
         footer=(
+            _("host | inside"),
             _("{read} of {total} fields read", read=read, total=total),
             _("stable part {digest}", digest=short(payload.stable_sha256)),
         ),
@@ -152,21 +150,28 @@ def _age(days: int, _: Translate) -> Mrkdwn:
     return _("1 day ago") if days == 1 else _("{days} days ago", days=days)
 
 
-def _sides(host: dict[str, Any], container: dict[str, Any], _: Translate) -> list[Mrkdwn]:
-    shown = []
-    for name, side in ((_("Host"), host), (_("Container"), container)):
-        values = [Mrkdwn(f"{esc(key)} {code(_value(side[key], _), limit=80)}") for key in _SHOWN if key in side]
-        if values:
-            shown.append(_("{side}: {values}", side=name, values=joined(values, ", ")))
-    return shown
+def _rows(payload: e.FingerprintRecorded) -> tuple[Row, ...]:
+    facts = FingerprintFacts.model_validate({"duration_ms": 0, **payload.facts})
+    return verdict_table(facts.host, facts.container, [str(one.get("rule", "")) for one in payload.disagreements])
 
 
-def _value(field: Any, _: Translate) -> str:
-    if not isinstance(field, dict):
-        return str(field)
-    if _status(field) == FieldStatus.OK:
-        return f"{field.get('value')}{' ' + field['unit'] if field.get('unit') else ''}"
-    return str(field.get("status", "?"))
+def _table(rows: tuple[Row, ...], _: Translate) -> Mrkdwn:
+    """Return the verdict table: what differs first, each topic a line that a phone shows whole."""
+    lines = [
+        f"{padded(_(FIELD_VERDICTS[row.verdict]), _VERDICT_WIDTH)}{row.topic:<10}{_both(row)}"
+        for row in rows
+        if row.verdict != "absent"
+    ]
+    absent = ", ".join(row.topic for row in rows if row.verdict == "absent")
+    if absent:
+        lines.append(f"{padded(_(FIELD_VERDICTS['absent']), _VERDICT_WIDTH)}{absent}")
+    return code_block("\n".join(lines), max_lines=_MOST_ROWS, max_chars=1200)
+
+
+def _both(row: Row) -> str:
+    if not row.host or not row.container or row.host == row.container:
+        return row.host or row.container
+    return f"{row.host} | {row.container}"
 
 
 def _status(field: Any) -> str:

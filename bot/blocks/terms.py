@@ -80,6 +80,13 @@ DRIVER_VERDICTS: dict[DriverVerdict, str] = {
     DriverVerdict.BLOCKED: N_("blocked"),
     DriverVerdict.UNKNOWN: N_("cannot tell"),
 }
+FIELD_VERDICTS: dict[str, str] = {
+    "differs": N_("differs"),
+    "not_readable": N_("not readable"),
+    "agrees": N_("agrees"),
+    "read": N_("read"),
+    "absent": N_("absent"),
+}
 REQUEST_VERDICTS: dict[str, str] = {
     "stable": N_("stable"),
     "unstable": N_("unstable"),

@@ -7,6 +7,7 @@ Catalogues lie in `locale/<language>.po`; a text that is missing there is shown 
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
@@ -50,6 +51,12 @@ def cut_marked(text: str, limit: int) -> str:
         if begun >= 0 and closes not in shorter[begun:] and closes in text[begun:]:
             shorter = shorter[:begun]
     return shorter + "…"
+
+
+def padded(text: str, width: int) -> str:
+    """Return text filled up to a width in columns; a wide character takes two."""
+    taken = sum(2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1 for char in text)
+    return text + " " * max(width - taken, 0)
 
 
 def bold(text: Mrkdwn) -> Mrkdwn:

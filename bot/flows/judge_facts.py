@@ -10,8 +10,9 @@ from bot.flows.add_back import roll_back_a_failed_cache
 from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
 from bot.flows.judge_launch import judge_launch, read_log
-from bot.flows.judged import Context, FollowUp, Judged
+from bot.flows.judged import Context, FollowUp, Judged, LogFile
 from bot.flows.node_jobs import command_facts
+from bot.ports import ArtifactMeta
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import (
     BoundaryJudged,
@@ -25,7 +26,7 @@ from playbooks.evidence.entries import (
     SceneCollected,
 )
 from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
-from playbooks.judging import boundary, consistency, ladder, prefix_cache, regression
+from playbooks.judging import boundary, consistency, fingerprint_text, ladder, prefix_cache, regression
 from playbooks.judging.disagreement import Disagreement
 from playbooks.judging.minimal_command import model_of
 from playbooks.judging.option_words import options_of
@@ -91,15 +92,13 @@ def _fingerprint(services: Services, context: Context) -> Judged:
             *consistency.drift(earlier.host, facts.host),
             *consistency.drift(earlier.container, facts.container),
         )
+    disagreements = (*consistency.compare(facts.host, facts.container), *_against_other_nodes(context, facts))
     recorded = FingerprintRecorded(
         job_id=job.id,
         node=job.node,
         facts=facts.model_dump(mode="json"),
         stable_sha256=consistency.stable_digest(facts.host, facts.container),
-        disagreements=[
-            _plain(found)
-            for found in (*consistency.compare(facts.host, facts.container), *_against_other_nodes(context, facts))
-        ],
+        disagreements=[_plain(found) for found in disagreements],
         moved=list(moved),
     )
     boundaries = services.definitions.boundaries()
@@ -117,7 +116,26 @@ def _fingerprint(services: Services, context: Context) -> Judged:
         age_days=verdict.age_days,
         findings=[_plain(found) for found in verdict.findings],
     )
-    return Judged(entries=(recorded, judged))
+    shown, meta = _as_file(services, job, facts, disagreements, moved)
+    return Judged(entries=(recorded, judged), log=shown, made=(meta,))
+
+
+def _as_file(
+    services: Services, job: Job, facts: FingerprintFacts, found: tuple[Disagreement, ...], moved: tuple[str, ...]
+) -> tuple[LogFile, ArtifactMeta]:
+    """Store the fingerprint as a text with every field, for the thread and the page."""
+    inside = facts.container_source or "not looked into"
+    title = f"Fingerprint of {job.node}; inside: {inside}; read in {facts.duration_ms} ms"
+    data = fingerprint_text.report(facts.host, facts.container, found, title=title, moved=moved).encode()
+    meta = ArtifactMeta(
+        sha256=services.artifacts.put(data),
+        name=f"fingerprint-{job.node}.txt",
+        size_bytes=len(data),
+        media_type="text/plain",
+        incident=job.incident,
+        stored=True,
+    )
+    return LogFile(meta.sha256, meta.name, f"Fingerprint of {job.node}, every field"), meta
 
 
 def _against_other_nodes(context: Context, facts: FingerprintFacts) -> tuple[Disagreement, ...]:

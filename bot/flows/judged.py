@@ -11,7 +11,7 @@ from bot.ports import OutboxKind
 
 if TYPE_CHECKING:
     from bot.flows.services import Services
-    from bot.ports import Job, Writing
+    from bot.ports import ArtifactMeta, Job, Writing
     from playbooks.evidence.entries import Payload
     from playbooks.guiding.case import Case
     from playbooks.messages import JobReport
@@ -34,7 +34,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log that is shown in the thread as a file."""
+    """A file that is shown in the thread: a log, or a report."""
 
     sha256: str
     name: str
@@ -56,6 +56,8 @@ class Judged:
 
     entries: tuple[Payload, ...]
     log: LogFile | None = None
+    made: tuple[ArtifactMeta, ...] = ()
+    """Files that the bot made of the facts and stored; they belong to the first entry."""
     follow_ups: tuple[FollowUp, ...] = ()
     note: str = ""
     """For the worker's own log: why the facts were not judged."""

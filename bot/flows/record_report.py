@@ -144,7 +144,10 @@ def _record(
         return
     if job.fence is not None:
         tx.end_lease(job.node, fence=job.fence)
-    files = (digest, *(ref.sha256 for ref in report.artifacts))
+    for meta in judged.made:
+        tx.note_artifact(meta)
+        tx.artifact_stored(meta.sha256)
+    files = (digest, *(ref.sha256 for ref in report.artifacts), *(meta.sha256 for meta in judged.made))
     for number, payload in enumerate(judged.entries):
         by_node = number == 0 and not judged.by_bot
         tx.append(
