@@ -46,7 +46,7 @@ def _topic(name: str, host: str, container: str, rules: str) -> _Topic:
 
 _TOPICS = (
     _topic("driver", "driver.loaded", "driver.loaded", "kernel-driver driver-state driver-packages nouveau uvm-missing fabric-version"),
-    _topic("NVML", "nvml.error", "nvml.error", "nvml-error nvml-hang nvml-version"),
+    _topic("NVML", "nvml.version nvml.driver nvml.error", "nvml.version nvml.driver nvml.error", "nvml-error nvml-hang nvml-version"),
     _topic("GPUs", "nvml.count pci.gpu_count", "nvml.count torch.device_count", "gpu-count gpu-identity cuda-count gpu-runtime gpu-lost gpu-error"),
     _topic("libcuda", "driver.libcuda_version", "driver.libcuda_version cuda.libcuda_path", "libcuda-version compat-in-use compat-shadowing"),
     _topic("CUDA", "nvml.cuda", "cuda.driver nvml.cuda", "compat-shadowing"),
@@ -78,7 +78,7 @@ def _row(topic: _Topic, host: Facts, container: Facts, found: frozenset[str]) ->
     ours, theirs = _first(host, topic.host), _first(container, topic.container)
     if ours is None and theirs is None:
         return None
-    sides = [field for field in (ours, theirs) if field is not None]
+    sides = [field for _name, field in filter(None, (ours, theirs))]
     verdict: Verdict
     if topic.rules & found:
         verdict = "differs"
@@ -91,15 +91,18 @@ def _row(topic: _Topic, host: Facts, container: Facts, found: frozenset[str]) ->
     return Row(topic.name, verdict, _cell(ours), _cell(theirs))
 
 
-def _first(facts: Facts, names: tuple[str, ...]) -> FieldValue | None:
+def _first(facts: Facts, names: tuple[str, ...]) -> tuple[str, FieldValue] | None:
     """Return the first of the fields that was read, else the first that was asked for at all."""
-    asked = [facts[name] for name in names if name in facts]
-    return next((field for field in asked if field.status is FieldStatus.OK), asked[0] if asked else None)
+    asked = [(name, facts[name]) for name in names if name in facts]
+    return next((one for one in asked if one[1].status is FieldStatus.OK), asked[0] if asked else None)
 
 
-def _cell(field: FieldValue | None) -> str:
-    if field is None:
+def _cell(side: tuple[str, FieldValue] | None) -> str:
+    if side is None:
         return ""
+    name, field = side
+    if name == "nvml.error" and field.value is not None:
+        return f"error {field.value}" if field.value else "no error"
     return _short(field.value, field.unit) if field.status is FieldStatus.OK else str(field.status.value)
 
 
