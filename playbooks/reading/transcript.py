@@ -65,6 +65,8 @@ _LEVEL = re.compile(
     r"(?:\[(?P<file>[\w./-]+\.\w+):(?P<line>\d+)\]|(?P<file2>[\w./-]+\.py):(?P<line2>\d+)\])\s?"
 )
 _PLAIN_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b:?\s{1,5}")
+_LOGFMT = re.compile(r'time="?[^ "]{8,40}"? level=(?P<level>\w{4,7}) (?=msg=)')
+"""What containerd, Docker and the container toolkits write."""
 _OTHER_LOGGER = re.compile(r"(?:LMCache|lmcache) (?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL):?\s{1,5}")
 _GLOG = re.compile(r"\[?(?P<level>[IWEF])(?:\d{3,4}|\d{8}) \d{2}:\d{2}:\d{2}(?:\.\d+)?[^\]]{0,80}\] ?")
 _RUST = re.compile(rf"(?:{_RFC3339}\s+)?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR) (?P<source>[a-z_][\w:]*): ?")
@@ -82,6 +84,7 @@ _LEVELS = {
     "CRITICAL": "ERROR",
     "FATAL": "ERROR",
     "TRACE": "DEBUG",
+    "PANIC": "ERROR",
 }
 _JSON_TEXT = ("log", "message", "msg", "event", "MESSAGE", "text")
 _JSON_LEVEL = ("level", "levelname", "severity")
@@ -210,6 +213,9 @@ def _inner(no: int, text: str, level: str, process: str) -> Line:
         elif match := _PLAIN_LEVEL.match(text):
             level = match["level"]
             text = text[match.end() :]
+    elif text.startswith("time=") and (match := _LOGFMT.match(text)):
+        level = match["level"].upper()
+        text = text[match.end() :]
     elif text.startswith(("LMCache ", "lmcache ")) and (match := _OTHER_LOGGER.match(text)):
         level, logged = match["level"], True
         text = text[match.end() :]
