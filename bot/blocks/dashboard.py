@@ -42,6 +42,8 @@ class Running:
     stage: Stage | None = None
     note: str = ""
     attempt: int | None = None
+    held_by: str = ""
+    """Of a job on its way: the case whose job or engine holds the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,10 @@ def _title(view: Dashboard, _: Translate) -> Mrkdwn:
     opened = view.case.opened.payload
     parts = [Mrkdwn(view.incident), esc(cut(opened.title, 120))]
     if opened.node:
-        parts.append(_("node {node}", node=opened.node))
+        several = len(opened.nodes) > 1
+        parts.append(
+            _("nodes {nodes}", nodes=", ".join(opened.nodes)) if several else _("node {node}", node=opened.node)
+        )
     return joined(parts, " · ")
 
 
@@ -131,6 +136,14 @@ def _running(job: Running, _: Translate) -> Mrkdwn:
     what = _(JOBS[job.kind])
     if job.attempt is not None:
         what = _("{what} {n}", what=what, n=job.attempt)
+    if not job.claimed and job.held_by:
+        return _(
+            "Waiting for {node}: {what}, since {when}; {case} holds it",
+            node=job.node,
+            what=what,
+            when=when(job.since),
+            case=job.held_by,
+        )
     if not job.claimed:
         return _("On its way to {node}: {what}, since {when}", node=job.node, what=what, when=when(job.since))
     stage = _(" - {stage}", stage=_(STAGES[job.stage])) if job.stage not in {None, Stage.NONE} else Mrkdwn("")

@@ -165,6 +165,12 @@ def select_input(
     return _input(block_id, label, element, hint=hint, optional=optional)
 
 
+def multi_select_input(block_id: str, label: str, options: Sequence[Block], *, hint: str = "") -> Block:
+    """Return a select of a modal that takes any number of options, or none; at most 100 are offered."""
+    element: Block = {"type": "multi_static_select", "action_id": block_id, "options": list(options)[:100]}
+    return _input(block_id, label, element, hint=hint, optional=True)
+
+
 def _input(block_id: str, label: str, element: Block, *, hint: str, optional: bool) -> Block:
     block: Block = {
         "type": "input",

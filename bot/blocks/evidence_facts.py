@@ -25,7 +25,11 @@ def opened(payload: e.IncidentOpened, _case: Case, _: Translate) -> Reply:
     """Say what fails, where, and with which command, in the opener's words."""
     lines = [
         esc(payload.what_fails),
-        _("Node: {node} · playbook {playbook}", node=payload.node or _("none named"), playbook=payload.playbook),
+        _(
+            "Node: {node} · playbook {playbook}",
+            node=", ".join(payload.nodes) or payload.node or _("none named"),
+            playbook=payload.playbook,
+        ),
     ]
     if payload.command:
         lines.append(code_block(payload.command, max_lines=8, max_chars=1200))

@@ -6,6 +6,7 @@ import shlex
 from datetime import datetime
 from typing import Any
 
+from bot.blocks import evidence_ranks as ranks
 from bot.blocks import findings
 from bot.blocks.reply import Reply
 from bot.blocks.terms import REQUEST_VERDICTS, STAGES
@@ -35,6 +36,7 @@ def baseline(payload: e.BaselineFrozen, case: Case, _: Translate) -> Reply:
         )
     if argv:
         lines.append(code_block(_command(argv), max_lines=12, max_chars=1600))
+    lines += ranks.spread(payload, _)
     if payload.removed:
         left_out = joined(
             [
@@ -103,6 +105,7 @@ def attempt(payload: e.AttemptRecorded, case: Case, _: Translate) -> Reply:
         if payload.outcome is Outcome.READY and found.reached.position < Stage.ENDPOINT_READY.position:
             lines.append(_("The log says that the server came up; nobody is seen to send it a request."))
         lines += _looked_on(payload, _)
+    lines += ranks.lines(payload, _)
     if payload.left_behind:
         lines.append(_("*Could not be verified gone:* {what}", what=cut("; ".join(payload.left_behind), 400)))
     if payload.tenants:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bot.blocks.elements import Block, Ref, context, modal, option, sections, select_input, text_input
+from bot.blocks.elements import (
+    Block,
+    Ref,
+    context,
+    modal,
+    multi_select_input,
+    option,
+    sections,
+    select_input,
+    text_input,
+)
 from bot.blocks.evidence_launches import change_line
 from bot.blocks.texts import N_, Mrkdwn, Translate, bold, code_block, cut, esc, joined, short
 from playbooks.evidence import entries as e
@@ -35,6 +45,15 @@ def open_incident(
     if nodes:
         blocks.append(
             select_input("node", _.plain("Node"), [option(n, n) for n in nodes], initial=nodes[0], optional=True)
+        )
+    if len(nodes) > 1:
+        blocks.append(
+            multi_select_input(
+                "more_nodes",
+                _.plain("Further nodes of the launch"),
+                [option(n, n) for n in nodes],
+                hint=_.plain("Only for a launch over several nodes: the node above is its head and serves the API."),
+            )
         )
     blocks += [
         text_input(
@@ -129,8 +148,13 @@ def attempt(
     *,
     attempts_so_far: int,
     has_node: bool = True,
+    nodes: Sequence[str] = (),
+    chosen: Sequence[str] = (),
 ) -> Block:
-    """Ask how to run: the frozen command as it is, or with one change."""
+    """Ask how to run: the frozen command as it is, or with one change.
+
+    nodes, chosen: of a case with several nodes all of them, head first, and those that are offered first.
+    """
     blocks: list[Block] = []
     if frozen is None:
         blocks += sections(
@@ -162,6 +186,8 @@ def attempt(
             )
         )
         blocks.append(text_input("reason", _.plain("Why this change, and what do you expect?"), optional=True))
+    if len(nodes) > 1:
+        blocks.append(_nodes_input(nodes, chosen, _))
     if has_node:
         runs = [option(_.plain("2 attempts, one after the other"), "2"), option(_.plain("1 attempt"), "1")]
         hint = _.plain("A score needs two attempts of one baseline.")
@@ -178,6 +204,18 @@ def attempt(
         submit=_.plain("Run") if has_node else _.plain("Freeze"),
         close=_.plain("Cancel"),
     )
+
+
+def _nodes_input(nodes: Sequence[str], chosen: Sequence[str], _: Translate) -> Block:
+    """Ask whether one node is launched, or all of the case's."""
+    offered = [
+        option(_.plain("{node} alone", node=nodes[0]), nodes[0]),
+        option(_.plain("All {n}: {nodes}", n=len(nodes), nodes=", ".join(nodes)), ",".join(nodes)),
+    ]
+    hint = _.plain(
+        "One node first: several are compared with it. Ranks, addresses and headless mode are added to the command by me."
+    )
+    return select_input("nodes", _.plain("Nodes"), offered, initial=",".join(chosen), hint=hint)
 
 
 def review(incident: str, proposal: Noted[e.DecisionProposed], _: Translate) -> Block:

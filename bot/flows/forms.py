@@ -9,7 +9,7 @@ from bot.blocks.elements import Block, Ref
 from bot.blocks.notices import refusal
 from bot.blocks.terms import PHASES
 from bot.flows.case_playbook import case_playbook
-from bot.flows.freeze_baseline import runnable
+from bot.flows.freeze_baseline import nodes_wanted, runnable
 from bot.flows.once import refuse, still_open
 from bot.flows.permission import Action, require
 from bot.flows.recorded_baseline import command_of
@@ -89,6 +89,8 @@ def attempt_form(services: Services, asker: Asker, incident_id: str) -> Block:
         _,
         attempts_so_far=len(case.attempts),
         has_node=case.opened.payload.node is not None,
+        nodes=seen.nodes_of(case),
+        chosen=nodes_wanted(case, ()),
     )
 
 

@@ -27,8 +27,8 @@ from playbooks.judging.baseline import Baseline, Change, Interpreter
 from playbooks.judging.first_baseline import bad_first_baseline
 from playbooks.judging.minimal_command import model_of
 from playbooks.judging.option_words import options_of
+from playbooks.judging.ranks import without_rank
 from playbooks.reading import launch_command
-from playbooks.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,6 +48,8 @@ class Wanted:
     command: str
     reason: str = ""
     expected: str = ""
+    nodes: tuple[str, ...] = ()
+    """Of a case with several nodes those of the launch, head first; () = as frozen, else one node."""
 
 
 def freeze_baseline(services: Services, asker: Asker, incident_id: str, wanted: Wanted) -> Message:
@@ -78,9 +80,14 @@ def prepare(services: Services, asker: Asker, incident_id: str, wanted: Wanted) 
         _ = language_for(reading, asker, incident)
     require(services, asker, Action.FREEZE_BASELINE, _)
     if wanted.command.strip() and runnable(incident.case):
-        variables = _variables(services, incident.case, read_command(wanted.command, _))
+        variables = _variables(services, incident.case, wanted, _)
         if len(variables) > 1:
-            draft = {"command": redact_text(wanted.command).text, "reason": wanted.reason, "expected": wanted.expected}
+            draft = {
+                "command": redact_text(wanted.command).text,
+                "reason": wanted.reason,
+                "expected": wanted.expected,
+                "nodes": ",".join(wanted.nodes),
+            }
             with services.store.write() as tx:
                 tx.set_preference(f"incident:{incident_id}", f"draft:{asker.user}", json.dumps(draft))
             raise refuse(two_changes(incident_id, variables, _))
@@ -106,7 +113,8 @@ def keep_one(services: Services, asker: Asker, incident_id: str, choice: str) ->
     kept = json.loads(draft)
     with once(services, asker) as tx:
         incident = lock_open(tx, incident_id)
-        variables = _variables(services, incident.case, read_command(kept["command"], _))
+        nodes = tuple(filter(None, kept.get("nodes", "").split(",")))
+        variables = _variables(services, incident.case, Wanted(kept["command"], nodes=nodes), _)
         number = int(choice) if choice.isdecimal() else len(variables)
         if number >= len(variables):
             raise refuse(refusal(_("Not frozen"), _("The case moved on since; run again.")))
@@ -137,17 +145,17 @@ def freeze(
         Refused: the command cannot be read, is missing, or changes more than one variable.
     """
     case = incident.case
-    if not wanted.command.strip():
-        if runnable(case):
-            return _newest(case), False
+    if not wanted.command.strip() and not runnable(case):
         raise refuse(refusal(_("Not started"), _("No baseline is frozen, and no launch command was given.")))
-    minimal = _minimal(services, case, read_command(wanted.command, _))
-    baseline = _whole(services, case, minimal.baseline)
+    nodes = nodes_wanted(case, wanted.nodes)
     if not runnable(case):
+        command = read_command(wanted.command, _)
+        minimal = _minimal(services, case, _of_the_launch(case, command, nodes, _))
+        baseline = _whole(services, case, minimal.baseline, nodes)
         _refuse_a_bad_first(services, case, baseline, _)
         _append(tx, incident, baseline, minimal=minimal, source=wanted.command, asker=asker, now=now)
         return baseline, True
-    variables = _variables(services, case, read_command(wanted.command, _))
+    variables = _variables(services, case, wanted, _)
     if not variables:
         return _newest(case), False
     if len(variables) > 1:
@@ -157,6 +165,8 @@ def freeze(
         variable=one.name, before=one.before, after=one.after, reason=wanted.reason, expected=wanted.expected
     )
     changed = baseline_diff.apply(_newest(case), change)
+    if len(changed.nodes) > 1:
+        _refuse_several_nodes_first(services, case, changed, _)
     _append(tx, incident, changed, change=change, source=wanted.command, asker=asker, now=now)
     return changed, True
 
@@ -171,13 +181,59 @@ def _refuse_a_bad_first(services: Services, case: Case, baseline: Baseline, _: T
         baseline,
         boundaries=services.definitions.boundaries(),
         verdict=None if case.boundary is None else case.boundary.payload.verdict,
-        one_node_clean=any(noted.payload.outcome is Outcome.READY for noted in case.attempts),
+        one_node_clean=seen.one_node_clean(case),
     )
     blocking = tuple(one.text for one in found if one.severity == "blocking")
     if blocking:
         raise refuse(
             refusal(_("Not frozen: this first baseline would prove nothing"), *(_.told(text) for text in blocking))
         )
+
+
+def _refuse_several_nodes_first(services: Services, case: Case, baseline: Baseline, _: Translate) -> None:
+    """Refuse to go from one node to several before one is clean (R2.3, R8).
+
+    Raises:
+        Refused: the message says what comes first.
+    """
+    found = bad_first_baseline(
+        Baseline(engine=baseline.engine, nodes=baseline.nodes),
+        boundaries=services.definitions.boundaries(),
+        one_node_clean=seen.one_node_clean(case),
+    )
+    if found:
+        raise refuse(refusal(_("Not frozen: several nodes come after one"), *(_.told(one.text) for one in found)))
+
+
+def nodes_wanted(case: Case, chosen: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the nodes of the next launch: those chosen, else as frozen, else the case's first alone.
+
+    Only the case's own nodes count, in its order: what a form says of others is passed over.
+    """
+    mine = seen.nodes_of(case)
+    picked = tuple(node for node in mine if node in chosen)
+    if picked:
+        return picked
+    frozen = _newest(case).nodes if runnable(case) else ()
+    return tuple(node for node in frozen if node in mine) or mine[:1]
+
+
+def _of_the_launch(
+    case: Case, command: launch_command.LaunchCommand, nodes: tuple[str, ...], _: Translate
+) -> launch_command.LaunchCommand:
+    """Return the command without what says which rank it is for, in a case with several nodes.
+
+    Raises:
+        Refused: it is for another number of nodes than are chosen.
+    """
+    if len(seen.nodes_of(case)) < 2:
+        return command
+    argv, taken = without_rank(tuple(command.argv), alone=len(nodes) == 1)
+    said = next((option.shown for option in taken if option.name == "--nnodes"), None)
+    if len(nodes) > 1 and said is not None and said != str(len(nodes)):
+        why = _("The command says --nnodes {said}, and {n} nodes are chosen.", said=said, n=len(nodes))
+        raise refuse(refusal(_("Not frozen"), why))
+    return command.having(argv=argv) if taken else command
 
 
 def read_command(text: str, _: Translate) -> launch_command.LaunchCommand:
@@ -205,27 +261,40 @@ def _minimal(
     )
 
 
-def _variables(services: Services, case: Case, command: launch_command.LaunchCommand) -> tuple[Variable, ...]:
-    """Name what a pasted command changes against the newest baseline.
+def _variables(services: Services, case: Case, wanted: Wanted, _: Translate) -> tuple[Variable, ...]:
+    """Name what a pasted command, or another choice of nodes, changes against the newest baseline.
 
     What the minimal command leaves out is no change; only when nothing else differs is the command taken as it stands,
     so that one feature may be added back.
     """
     newest = _newest(case)
+    nodes = nodes_wanted(case, wanted.nodes)
+    if not wanted.command.strip():
+        return tuple(baseline_diff.diff(newest, newest.model_copy(update={"nodes": nodes})))
+    command = _with_what_was_added(case, _of_the_launch(case, read_command(wanted.command, _), nodes, _))
     options = tuple(part for part in newest.argv if part.startswith("-"))
-    minimal = _whole(services, case, _minimal(services, case, command, keep=options).baseline)
+    minimal = _whole(services, case, _minimal(services, case, command, keep=options).baseline, nodes)
     variables = tuple(baseline_diff.diff(newest, minimal))
     if variables:
         return variables
-    return tuple(baseline_diff.diff(newest, _whole(services, case, minimal_command.as_given(command))))
+    return tuple(baseline_diff.diff(newest, _whole(services, case, minimal_command.as_given(command), nodes)))
 
 
-def _whole(services: Services, case: Case, baseline: Baseline) -> Baseline:
-    """Add what the command itself does not say: the fixed request and the node."""
-    node = case.opened.payload.node
+def _with_what_was_added(case: Case, command: launch_command.LaunchCommand) -> launch_command.LaunchCommand:
+    """Return the command with what the minimal one made explicit, unless it says something of it: leaving it out is no change."""
+    added = {item["option"] for noted in case.baselines for item in noted.payload.added}
+    said = {option.key for option in options_of(command.argv)}
+    kept = [o for o in options_of(_newest(case).argv) if o.name in added and o.key not in said]
+    return (
+        command.having(argv=(*command.argv, *(word for option in kept for word in option.words))) if kept else command
+    )
+
+
+def _whole(services: Services, case: Case, baseline: Baseline, nodes: tuple[str, ...]) -> Baseline:
+    """Add what the command itself does not say: the fixed request and the nodes."""
     update: dict[str, object] = {"sample": case_playbook(services, case).fixed_sample(served_model(baseline))}
-    if node is not None:
-        update["nodes"] = (node,)
+    if nodes:
+        update["nodes"] = nodes
     python = seen.value(case, "container", "python.executable")
     if baseline.engine == "process" and baseline.interpreter is None and python:
         update["interpreter"] = Interpreter(python=str(python))

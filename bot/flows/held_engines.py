@@ -50,7 +50,7 @@ def still_held(case: Case, now: datetime | None) -> Iterator[tuple[Noted[Attempt
 
 def nodes_of_attempt(attempt: AttemptRecorded) -> frozenset[str]:
     """Return the nodes that an attempt ran on."""
-    ranks = frozenset(str(rank["node"]) for rank in attempt.ranks)
+    ranks = frozenset(rank.node for rank in attempt.ranks)
     return ranks or frozenset(() if attempt.node is None else (attempt.node,))
 
 

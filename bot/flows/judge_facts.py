@@ -25,6 +25,7 @@ from playbooks.evidence.entries import (
     RequestRecorded,
     SceneCollected,
 )
+from playbooks.guiding import seen
 from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
 from playbooks.judging import boundary, consistency, fingerprint_text, ladder, prefix_cache, regression
 from playbooks.judging.disagreement import Disagreement
@@ -41,13 +42,15 @@ from playbooks.messages import (
     StopParams,
     SweepFacts,
 )
-from playbooks.vocabulary import JobKind, JobOutcome
+from playbooks.vocabulary import DriverVerdict, JobKind, JobOutcome
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from bot.flows.services import Services
     from bot.ports import Job, Writing
+    from playbooks.judging.boundary import BoundaryVerdict
+    from playbooks.judging.boundary_data import Boundaries
     from playbooks.messages import JobReport
 
 F = TypeVar("F", bound=BaseModel)
@@ -107,10 +110,10 @@ def _fingerprint(services: Services, context: Context) -> Judged:
         boundaries = recipe
     elif case_playbook(services, context.case).boundaries is None:
         boundaries = boundaries.without_model()
-    verdict = boundary.judge(boundary.facts_from(facts), boundaries, context.now.date())
+    verdict, where = _weakest(context, facts, boundaries)
     judged = BoundaryJudged(
         verdict=verdict.verdict,
-        grounds=list(verdict.grounds),
+        grounds=[*verdict.grounds, *where],
         rule=verdict.rule,
         snapshot=verdict.snapshot if recipe is None else f"{RECIPE_SNAPSHOT}{verdict.snapshot}",
         age_days=verdict.age_days,
@@ -136,6 +139,23 @@ def _as_file(
         stored=True,
     )
     return LogFile(meta.sha256, meta.name, f"Fingerprint of {job.node}, every field"), meta
+
+
+def _weakest(context: Context, facts: FingerprintFacts, boundaries: Boundaries) -> tuple[BoundaryVerdict, list[str]]:
+    """Return the verdict of the node that stands worst, by the newest fingerprint of each, and which one that is.
+
+    One node above the boundary opens nothing for a launch that another one is part of.
+    """
+    newest = {
+        noted.payload.node: FingerprintFacts.model_validate(noted.payload.facts) for noted in context.case.fingerprints
+    }
+    newest[context.job.node] = facts
+    mine = [node for node in seen.nodes_of(context.case) if node in newest] or [context.job.node]
+    today = context.now.date()
+    judged = {node: boundary.judge(boundary.facts_from(newest[node]), boundaries, today) for node in mine}
+    order = (DriverVerdict.BLOCKED, DriverVerdict.COMPAT_ONLY, DriverVerdict.UNKNOWN, DriverVerdict.SUPPORTED)
+    node = min(judged, key=lambda name: order.index(judged[name].verdict))
+    return judged[node], [f"node {node}"] if len(judged) > 1 else []
 
 
 def _against_other_nodes(context: Context, facts: FingerprintFacts) -> tuple[Disagreement, ...]:

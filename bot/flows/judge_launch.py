@@ -188,7 +188,7 @@ def _shown(value: object) -> str:
 
 def _job_on(attempt: AttemptRecorded, node: str) -> str | None:
     """Return the job that an attempt ran as on a node."""
-    ranks = {str(rank["node"]): str(rank["job_id"]) for rank in attempt.ranks}
+    ranks = {rank.node: rank.job_id for rank in attempt.ranks}
     return ranks.get(node) if ranks else attempt.job_id
 
 

@@ -12,10 +12,11 @@ from bot.flows.held_engines import nodes_of_attempt, still_held
 from bot.flows.judge_launch import attempt_of, finding_of, follow_ups, log_file, moved_since, read_launch
 from bot.flows.stop_engines import stop_engines
 from playbooks.errors import MalformedMessage
-from playbooks.evidence.entries import AttemptRecorded, HeldEnded, JobEnded
+from playbooks.evidence.canonical import utc_text
+from playbooks.evidence.entries import AttemptRecorded, HeldEnded, JobEnded, RankLine
 from playbooks.judging.ranks import Merged, RankEnd, first_of, merge
 from playbooks.messages import JobReport
-from playbooks.vocabulary import JobOutcome, Outcome
+from playbooks.vocabulary import ErrorClass, JobOutcome, Outcome, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,18 +133,24 @@ def _attempt(head: Job, ends: Sequence[RankEnd], merged: Merged) -> AttemptRecor
     )
 
 
-def _line(end: RankEnd) -> dict[str, object]:
+def _line(end: RankEnd) -> RankLine:
     """Return what the attempt keeps of a rank."""
     part = AttemptRecorded.model_validate(end.launch) if end.launch else None
-    return {
-        **end.model_dump(mode="json", include={"rank", "node", "job_id", "job_outcome", "outcome", "why", "failed_at"}),
-        "stage": None if end.finding is None else end.finding.stage.value,
-        "error_class": None if end.finding is None else end.finding.error_class.value,
-        "root_text": None if end.finding is None else end.finding.root_text,
-        "exit_code": None if part is None else part.exit_code,
-        "log_sha256": None if part is None else part.log_sha256,
-        "stages": [] if part is None else part.stages,
-    }
+    return RankLine(
+        rank=end.rank,
+        node=end.node,
+        job_id=end.job_id,
+        job_outcome=end.job_outcome,
+        outcome=end.outcome,
+        why=end.why,
+        failed_at=None if end.failed_at is None else utc_text(end.failed_at),
+        stage=Stage.NONE if end.finding is None else end.finding.stage,
+        error_class=ErrorClass.UNKNOWN if end.finding is None else end.finding.error_class,
+        root_text=None if end.finding is None else end.finding.root_text,
+        exit_code=None if part is None else part.exit_code,
+        log_sha256=None if part is None else part.log_sha256,
+        stages=[] if part is None else part.stages,
+    )
 
 
 def _reports(services: Services, jobs: Sequence[Job]) -> dict[str, JobReport]:

@@ -11,6 +11,7 @@ from bot.flows.node_jobs import collect_wish, fingerprint_wish
 from bot.flows.request_job import add_job
 from bot.flows.stop_engines import stop_engines
 from playbooks.evidence.entries import HeldEnded
+from playbooks.guiding import seen
 from playbooks.messages import HelloReply
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ def _save_waiting_scenes(tx: Writing, services: Services, node: str, now: dateti
     """Ask for the scenes that could not be asked for while the node was silent."""
     for incident in tx.incidents(open_only=True):
         case = incident.case
-        if case.opened.payload.node != node or case.jobs or case.scenes or case.fingerprints:
+        asked = any(noted.payload.node == node for noted in case.jobs.values())
+        known = node in {noted.payload.node for noted in case.scenes} | {
+            noted.payload.node for noted in case.fingerprints
+        }
+        if node not in seen.nodes_of(case) or asked or known:
             continue
         actor = f"user:{incident.owner}"
         try:
@@ -60,7 +65,7 @@ def _save_waiting_scenes(tx: Writing, services: Services, node: str, now: dateti
 def _say_that_it_speaks(tx: Writing, node: str) -> None:
     """Redraw the dashboards that say the node is silent."""
     for incident in tx.incidents(open_only=True):
-        if incident.case.opened.payload.node == node:
+        if node in seen.nodes_of(incident.case):
             tx.want_dashboard(incident.id)
 
 

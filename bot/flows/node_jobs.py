@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from bot.blocks.elements import Message
 from bot.blocks.notices import notice, refusal
 from bot.blocks.terms import JOBS
+from bot.errors import JobNotAsked
 from bot.flows.case_playbook import case_playbook
 from bot.flows.once import lock_open, once, refuse
 from bot.flows.permission import Action, require
@@ -23,7 +24,7 @@ from playbooks.vocabulary import JobKind
 if TYPE_CHECKING:
     from bot.blocks.texts import Translate
     from bot.flows.services import Services
-    from bot.ports import Incident, Reading
+    from bot.ports import Incident, Reading, Writing
     from playbooks.guiding.case import Case
 
 _ACTIONS = {
@@ -33,6 +34,10 @@ _ACTIONS = {
     JobKind.CACHE_PROBE: Action.REQUEST,
     JobKind.LADDER: Action.REQUEST,
 }
+
+
+_ON_EVERY_NODE = frozenset({JobKind.COLLECT, JobKind.FINGERPRINT})
+"""Kinds that look at nodes; the others speak to the engine, which its head serves."""
 
 
 def request_node_job(services: Services, asker: Asker, incident_id: str, kind: JobKind) -> Message:
@@ -53,19 +58,44 @@ def request_node_job(services: Services, asker: Asker, incident_id: str, kind: J
     with once(services, asker) as tx:
         incident = lock_open(tx, incident_id)
         node = node_of(incident.case, _)
+        if kind in _ON_EVERY_NODE:
+            return _ask_every_node(tx, services, incident, kind, asker.actor, _)
         match kind:
-            case JobKind.COLLECT:
-                wish = collect_wish(incident, node, asker.actor)
             case JobKind.CACHE_PROBE:
                 wish = _cache_wish(services, incident, node, asker.actor, _)
             case JobKind.LADDER:
                 wish = _ladder_wish(services, incident, node, asker.actor, _)
-            case JobKind.REQUEST:
-                wish = _request_wish(services, incident, node, asker.actor, _)
             case _:
-                wish = fingerprint_wish(tx, incident, node, asker.actor)
+                wish = _request_wish(services, incident, node, asker.actor, _)
         add_job(tx, services, wish, now=now)
     return notice(_("Asked of {node}: {what}", node=node, what=_(JOBS[kind])), _("The answer comes into the thread."))
+
+
+def _ask_every_node(
+    tx: Writing, services: Services, incident: Incident, kind: JobKind, actor: str, _: Translate
+) -> Message:
+    """Ask all nodes of the case that can be asked now.
+
+    Raises:
+        JobNotAsked: none can.
+    """
+    asked: list[str] = []
+    refused: list[JobNotAsked] = []
+    for node in seen.nodes_of(incident.case):
+        collect = kind is JobKind.COLLECT
+        wish = collect_wish(incident, node, actor) if collect else fingerprint_wish(tx, incident, node, actor)
+        try:
+            add_job(tx, services, wish, now=services.clock.now())
+            asked.append(node)
+        except JobNotAsked as error:
+            refused.append(error)
+    if not asked:
+        raise refused[0]
+    return notice(
+        _("Asked of {node}: {what}", node=", ".join(asked), what=_(JOBS[kind])),
+        _("The answer comes into the thread."),
+        *(_("{why}.", why=str(error)) for error in refused),
+    )
 
 
 def node_of(case: Case, _: Translate) -> str:

@@ -20,6 +20,7 @@ from bot.flows.take_log import TakenLog
 from bot.ports import ArtifactMeta, OutboxKind
 from playbooks.evidence.entries import IncidentOpened
 from playbooks.evidence.redaction import redact_text
+from playbooks.guiding import seen
 from playbooks.judging.first_failure import analyse_blocks
 from playbooks.reading.whole_lines import whole_lines
 
@@ -38,10 +39,17 @@ class Opening:
 
     title: str
     node: str | None = None
+    more_nodes: tuple[str, ...] = ()
+    """Further nodes of a launch over several; `node` is its head."""
     what_fails: str = ""
     command: str = ""
     playbook: str = ""
     log_sha256: str = ""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """All nodes, head first, each once."""
+        return tuple(dict.fromkeys(filter(None, (self.node, *self.more_nodes))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,8 @@ def open_incident(services: Services, asker: Asker, opening: Opening) -> Opened:
     now = services.clock.now()
     payload = IncidentOpened(
         title=_redacted(opening.title.strip()[:200]),
-        node=opening.node or None,
+        node=next(iter(opening.nodes), None),
+        nodes=list(opening.nodes) if len(opening.nodes) > 1 else [],
         playbook=playbook,
         playbook_sha256=sha256,
         what_fails=_redacted(opening.what_fails.strip()[:_MOST]),
@@ -95,10 +104,11 @@ def open_incident(services: Services, asker: Asker, opening: Opening) -> Opened:
 def _check(services: Services, opening: Opening, playbook: str, _: Translate) -> None:
     if not opening.title.strip():
         raise refuse(refusal(_("Not opened"), _("A title is needed: what is it about?")))
-    if opening.node and opening.node not in services.nodes:
-        known = ", ".join(services.nodes) or "-"
-        why = _("Expected one of the nodes {known}, found {node}.", known=known, node=opening.node)
-        raise refuse(refusal(_("Not opened"), why))
+    for node in opening.nodes:
+        if node not in services.nodes:
+            known = ", ".join(services.nodes) or "-"
+            why = _("Expected one of the nodes {known}, found {node}.", known=known, node=node)
+            raise refuse(refusal(_("Not opened"), why))
     if playbook not in services.definitions.playbook_names():
         known = ", ".join(services.definitions.playbook_names())
         why = _("Expected one of the playbooks {known}, found {name}.", known=known, name=playbook)
@@ -106,17 +116,15 @@ def _check(services: Services, opening: Opening, playbook: str, _: Translate) ->
 
 
 def _save_scene(tx: Writing, services: Services, incident: Incident, asker: Asker, now: datetime) -> None:
-    """Ask the node for scene and fingerprint; a node that cannot take them up now is named in the thread."""
-    node = incident.case.opened.payload.node
-    if node is None:
-        return
-    try:
-        add_job(tx, services, collect_wish(incident, node, asker.actor), now=now)
-        add_job(tx, services, fingerprint_wish(tx, incident, node, asker.actor), now=now)
-    except JobNotAsked as error:
-        _ = language_for(tx, asker, incident)
-        message = refusal(_("The scene was not saved yet: the node cannot be asked"), _("{why}.", why=str(error)))
-        tx.enqueue(OutboxKind.NOTE, message.payload(), incident=incident.id, at=now)
+    """Ask the nodes for scene and fingerprint; one that cannot take them up now is named in the thread."""
+    for node in seen.nodes_of(incident.case):
+        try:
+            add_job(tx, services, collect_wish(incident, node, asker.actor), now=now)
+            add_job(tx, services, fingerprint_wish(tx, incident, node, asker.actor), now=now)
+        except JobNotAsked as error:
+            _ = language_for(tx, asker, incident)
+            message = refusal(_("The scene was not saved yet: the node cannot be asked"), _("{why}.", why=str(error)))
+            tx.enqueue(OutboxKind.NOTE, message.payload(), incident=incident.id, at=now)
 
 
 def _taken(services: Services, sha256: str) -> TakenLog | None:

@@ -71,8 +71,8 @@ def _context(reading: Reading, job: Job, report: JobReport, now: datetime) -> Co
         raise UnknownIncident(f"no incident {job.incident}")
     earlier: dict[str, str] = {}
     for attempt in incident.case.attempts:
-        for job_id in (attempt.payload.job_id, *(rank.get("job_id") for rank in attempt.payload.ranks)):
-            past = reading.job(str(job_id)) if job_id else None
+        for job_id in (attempt.payload.job_id, *(rank.job_id for rank in attempt.payload.ranks)):
+            past = reading.job(job_id) if job_id else None
             if past is not None and past.report_sha256 is not None:
                 earlier[past.id] = past.report_sha256
     return Context(job=job, report=report, case=incident.case, reports=earlier, now=now)

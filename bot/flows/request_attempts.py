@@ -9,6 +9,7 @@ from bot.blocks.notices import notice, open_items
 from bot.blocks.texts import short
 from bot.flows.advance_phase import advance_phase
 from bot.flows.case_playbook import case_playbook
+from bot.flows.compare_nodes import require_alike
 from bot.flows.freeze_baseline import Wanted, freeze, freeze_baseline, prepare
 from bot.flows.node_jobs import node_of
 from bot.flows.once import lock_open, once, refuse
@@ -56,6 +57,7 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
         incident = lock_open(tx, incident_id)
         node = node_of(incident.case, _)
         baseline, _new = freeze(tx, services, incident, wanted, asker=asker, now=now, _=_)
+        require_alike(incident.case, baseline.nodes, _)
         advance_phase(tx, services, incident_id, now=now)
         incident = tx.lock(incident_id)
         playbook = case_playbook(services, incident.case)
@@ -65,7 +67,7 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
         wish = Wish(
             incident=incident_id,
             kind=JobKind.LAUNCH,
-            node=node,
+            node=next(iter(baseline.nodes), node),
             requested_by=asker.actor,
             attempt=number,
             baseline=baseline,
@@ -74,11 +76,12 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
             limits=Limits.model_validate(playbook.limits.model_dump(mode="json")),
             post=False,
         )
-        add_launch(tx, services, wish, now=now)
+        jobs = add_launch(tx, services, wish, now=now)
+    on = ", ".join(job.node for job in jobs)
     title = (
-        _("Attempts {a} and {b} are on their way to {node}.", a=number, b=number + 1, node=node)
+        _("Attempts {a} and {b} are on their way to {node}.", a=number, b=number + 1, node=on)
         if runs > 1
-        else _("Attempt {a} is on its way to {node}.", a=number, node=node)
+        else _("Attempt {a} is on its way to {node}.", a=number, node=on)
     )
     return notice(
         title,

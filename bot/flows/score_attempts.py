@@ -75,4 +75,5 @@ def _observed(attempt: AttemptRecorded, finding: Finding) -> Observed:
         outcome=attempt.outcome,
         finding=finding,
         tenants=tuple(attempt.tenants),
+        first_ranks=tuple(attempt.first_ranks),
     )

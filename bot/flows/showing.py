@@ -15,7 +15,9 @@ from bot.blocks.texts import Translate, translator
 from bot.errors import UnknownIncident
 from bot.flows.case_playbook import case_playbook
 from bot.flows.held_engines import still_held
+from bot.ports import JobState
 from playbooks.evidence.chain import head_hash
+from playbooks.guiding import seen
 from playbooks.guiding.case import Case, fold
 from playbooks.guiding.checklist import Item, items, next_step
 from playbooks.vocabulary import Stage
@@ -75,8 +77,10 @@ def dashboard_of(services: Services, reading: Reading, incident: Incident, now: 
         phases=tuple(phase.id for phase in playbook.phases),
         step=step,
         step_label=item.label if item is not None and step.kind == "answer" else "",
-        running=tuple(_running(job) for job in active),
-        silent_node=silent_node(services, reading, case.opened.payload.node, now),
+        running=tuple(_running(reading, job) for job in active),
+        silent_node=next(
+            filter(None, (silent_node(services, reading, node, now) for node in seen.nodes_of(case))), None
+        ),
         held=tuple((noted.payload.attempt, until) for noted, until in still_held(case, now)),
     )
 
@@ -118,7 +122,8 @@ def recorded_of(services: Services, reading: Reading, incident_id: str, seq: int
     )
 
 
-def _running(job: Job) -> Running:
+def _running(reading: Reading, job: Job) -> Running:
+    lease = reading.lease(job.node) if job.state is JobState.WANTED and job.kind.loads_gpu else None
     return Running(
         kind=job.kind,
         node=job.node,
@@ -127,6 +132,7 @@ def _running(job: Job) -> Running:
         stage=_stage(job.stage),
         note=job.note,
         attempt=job.request.attempt,
+        held_by="" if lease is None or lease.job_id == job.id else lease.incident,
     )
 
 

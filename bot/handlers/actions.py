@@ -15,6 +15,7 @@ from bot.flows import show_status as show
 from bot.flows.add_back import add_back
 from bot.flows.analyse_log import explain_not_oom, show_lines
 from bot.flows.ask_people import ask_about
+from bot.flows.compare_nodes import let_differences_stand
 from bot.flows.export_bundle import export_bundle
 from bot.flows.freeze_baseline import keep_one
 from bot.flows.judge_decision import Judgement, judge_decision
@@ -104,8 +105,8 @@ def _change(verb: str, case: str, step: str) -> tuple[Flow, tuple[Any, ...], boo
             return judge_decision, (case, judgement), False
         case "ask" | "add_back":
             return (ask_about if verb == "ask" else add_back), (case, step), False
-        case "propose":
-            return propose_decision, (case,), False
+        case "propose" | "nodes_differ":
+            return (propose_decision if verb == "propose" else let_differences_stand), (case,), False
         case "export":
             return export_bundle, (case,), False
         case "cancel":

@@ -56,7 +56,8 @@ def submitted(services: Services, asker: Asker, view: dict[str, Any]) -> Message
         case "answer":
             answer_item(services, asker, case, step, value=fields.get("value", ""), note=fields.get("note", ""))
         case "attempt":
-            wanted = Wanted(command=fields.get("command", ""), reason=fields.get("reason", ""))
+            nodes = tuple(filter(None, fields.get("nodes", "").split(",")))
+            wanted = Wanted(command=fields.get("command", ""), reason=fields.get("reason", ""), nodes=nodes)
             freeze_or_run(services, asker, case, wanted=wanted, runs=2 if fields.get("runs") == "2" else 1)
         case "judge" | "reject":
             approve = fields.get("choice") == "approve"
@@ -79,6 +80,7 @@ def _open(services: Services, asker: Asker, log: str, fields: dict[str, str]) ->
     opening = Opening(
         title=fields.get("title", ""),
         node=fields.get("node") or None,
+        more_nodes=tuple(filter(None, fields.get("more_nodes", "").split(","))),
         what_fails=fields.get("what_fails", ""),
         command=fields.get("command", ""),
         playbook=fields.get("playbook", ""),
@@ -100,6 +102,7 @@ def _fields(view: dict[str, Any]) -> dict[str, str]:
             chosen = element.get("selected_option") or {}
             value = element.get("value") or chosen.get("value") or element.get("selected_user")
             value = value or element.get("selected_conversation")
+            value = value or ",".join(str(one.get("value", "")) for one in element.get("selected_options") or ())
             if value:
                 found[str(block_id)] = str(value)
     return found

@@ -10,7 +10,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from playbooks.vocabulary import DecisionKind, DriverVerdict, JobKind, JobOutcome, Outcome, Phase
+from playbooks.vocabulary import (
+    DecisionKind,
+    DriverVerdict,
+    ErrorClass,
+    JobKind,
+    JobOutcome,
+    Outcome,
+    Phase,
+    Stage,
+)
 
 
 class Payload(BaseModel):
@@ -110,6 +119,27 @@ class BaselineFrozen(Payload):
     derived_from: str = ""
 
 
+class RankLine(BaseModel):
+    """What an attempt over several nodes keeps of one rank; unknown keys of a newer writer are kept."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    rank: int
+    node: str
+    job_id: str
+    job_outcome: JobOutcome
+    outcome: Outcome
+    why: str = ""
+    """Why there are no facts, or for which other rank it was ended."""
+    failed_at: str | None = None
+    """By the bot's clock, when it failed by itself."""
+    stage: Stage = Stage.NONE
+    error_class: ErrorClass = ErrorClass.UNKNOWN
+    root_text: str | None = None
+    exit_code: int | None = None
+    log_sha256: str | None = None
+    stages: list[dict[str, Any]] = []
+
+
 class AttemptRecorded(Payload):
     """`attempt:recorded`: one launch, seen here (`observed`) or elsewhere (`recorded`, a dropped log)."""
 
@@ -139,9 +169,8 @@ class AttemptRecorded(Payload):
     """What moved against the attempt before (baseline and fingerprint); empty = nothing."""
     resolved_digest: str | None = None
     """Digest of the baseline with the node's own facts; drift shows here."""
-    ranks: list[dict[str, Any]] = []
-    """Of a launch over several nodes, by rank: {rank, node, job_id, job_outcome, outcome, why, failed_at, stage,
-    error_class, root_text, exit_code, log_sha256, stages}; the fields above are those of the first rank to fail."""
+    ranks: list[RankLine] = []
+    """Of a launch over several nodes, by rank; the fields above are those of the first rank to fail."""
     first_ranks: list[int] = []
     """Ranks named as the first to fail; more than one when no clock tells them apart."""
     first_why: str = ""

@@ -167,7 +167,7 @@ def fold_one(case: Case, entry: EntryLike) -> Case:
     if isinstance(payload, REPORTS):
         changes["newest_report"] = entry.seq
     if (job_id := getattr(payload, "job_id", None)) is not None and isinstance(payload, REPORTS):
-        ranks = {str(rank["job_id"]) for rank in getattr(payload, "ranks", ()) if rank.get("job_id")}
+        ranks = {rank.job_id for rank in getattr(payload, "ranks", ())}
         changes["answered_jobs"] = case.answered_jobs | {job_id} | ranks
     if (name := _APPENDED.get(model)) is not None:
         changes[name] = (*getattr(case, name), noted)

@@ -14,9 +14,18 @@ from typing import Any, Literal
 
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case, Noted
-from playbooks.vocabulary import FieldStatus, JobKind, Outcome
+from playbooks.vocabulary import ErrorClass, FieldStatus, JobKind, Outcome
 
 Side = Literal["host", "container"]
+_TOO_LARGE = frozenset(
+    {
+        ErrorClass.OOM_WEIGHT_LOAD.value,
+        ErrorClass.OOM_ENGINE_INIT.value,
+        ErrorClass.KV_CACHE_NO_MEMORY.value,
+        ErrorClass.KV_CACHE_BELOW_MAX_LEN.value,
+    }
+)
+"""What says that a model does not fit on one node whose CUDA works."""
 _READ = frozenset({FieldStatus.OK, FieldStatus.ABSENT})
 """Statuses that are an answer: a driver that is not there is a fact, one that may not be read is none."""
 
@@ -89,6 +98,23 @@ def engine_of(case: Case) -> str | None:
     if any(noted.payload.container for noted in case.scenes):
         return "docker"
     return "recorded" if case.attempts else None
+
+
+def nodes_of(case: Case) -> tuple[str, ...]:
+    """Return the case's nodes, head first; () when it has none."""
+    opened = case.opened.payload
+    return tuple(opened.nodes) or (() if opened.node is None else (opened.node,))
+
+
+def one_node_clean(case: Case) -> bool:
+    """Whether one node came up, or failed only because the model does not fit on it: CUDA and its one node are no question."""
+    return any(_is_clean(noted.payload) for noted in case.attempts if len(noted.payload.ranks) < 2)
+
+
+def _is_clean(attempt: e.AttemptRecorded) -> bool:
+    if attempt.outcome is Outcome.READY:
+        return True
+    return attempt.outcome is Outcome.FAILED and attempt.finding.get("error_class") in _TOO_LARGE
 
 
 def newest_attempt(case: Case) -> Noted[e.AttemptRecorded] | None:

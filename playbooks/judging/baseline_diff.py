@@ -16,6 +16,9 @@ from playbooks.judging.option_words import REPEATED, Option, normalised, options
 _ARGUMENT, _ENV, _MOUNT, _CONTAINER = "argument ", "environment ", "mount ", "container "
 _ON, _OFF, _READ_ONLY = "on", "off", " (read-only)"
 _MODEL = "model"
+_NODES = "nodes"
+_SPREAD = ("--data-parallel-size", "--pipeline-parallel-size", "--tensor-parallel-size")
+"""How a model is spread over its nodes: with more nodes these change too, and the two are one variable."""
 _NUMBERS = frozenset({"shm_size_bytes", "memory_limit_bytes"})
 
 
@@ -68,6 +71,8 @@ def apply(baseline: Baseline, change: Change) -> Baseline:
     if name.startswith(_CONTAINER):
         return _having(baseline, container=_with_container(baseline.container, name.removeprefix(_CONTAINER), value))
     match name:
+        case "nodes" if value:
+            return _with_nodes(baseline, value)
         case "image":
             reference, _, digest = (value or "").partition("@")
             return _having(baseline, image=ImageRef(reference=reference, digest=digest or None) if value else None)
@@ -98,20 +103,47 @@ def _differences(a: Baseline, b: Baseline) -> Iterator[Variable]:
         yield Variable("engine", a.engine, b.engine)
     yield from _image(a.image, b.image)
     yield from _interpreter(a.interpreter, b.interpreter)
-    yield from _mapping(_ARGUMENT, _arguments(a.argv), _arguments(b.argv))
+    yield from _nodes(a, b)
+    known = frozenset(_SPREAD) if a.nodes and b.nodes and a.nodes != b.nodes else frozenset()
+    before, after = (_without(_arguments(side.argv), known) for side in (a, b))
+    yield from _mapping(_ARGUMENT, before, after)
     yield from _mapping(_ENV, a.env, b.env)
     yield from _mapping(_MOUNT, _mounts(a), _mounts(b))
     yield from _mapping(_CONTAINER, _container(a.container), _container(b.container))
     yield from _model_files(a.model, b.model)
-    for name, before, after in (("gpus", a.gpus, b.gpus), ("nodes", a.nodes, b.nodes)):
-        if before and after and before != after:
-            yield Variable(name, ", ".join(before), ", ".join(after))
+    if a.gpus and b.gpus and a.gpus != b.gpus:
+        yield Variable("gpus", ", ".join(a.gpus), ", ".join(b.gpus))
     if a.driver and b.driver and a.driver != b.driver:
         yield Variable("driver", a.driver, b.driver)
     if a.sample is not None and b.sample is not None and a.sample != b.sample:
         was, now = a.sample.model_dump(), b.sample.model_dump()
         detail = tuple(f"{key}: {was[key]} → {now[key]}" for key in was if was[key] != now[key])
         yield Variable("request sample", f"{a.sample.path} {a.sample.body}", f"{b.sample.path} {b.sample.body}", detail)
+
+
+def _nodes(a: Baseline, b: Baseline) -> Iterator[Variable]:
+    if a.nodes and b.nodes and a.nodes != b.nodes:
+        yield Variable(_NODES, _spread(a), _spread(b))
+
+
+def _spread(baseline: Baseline) -> str:
+    """Return nodes, head first, and how the model is spread over them: `a1, a2; --tensor-parallel-size 16`."""
+    given = _arguments(baseline.argv)
+    return "; ".join([", ".join(baseline.nodes), *(f"{name} {given[name]}" for name in _SPREAD if name in given)])
+
+
+def _with_nodes(baseline: Baseline, value: str) -> Baseline:
+    """Set nodes and spread as `_spread` writes them."""
+    names, *sizes = value.split("; ")
+    argv = baseline.argv
+    given = dict(size.split(" ", 1) for size in sizes)
+    for name in _SPREAD:
+        argv = _with_option(argv, name, given.get(name))
+    return _having(baseline, nodes=tuple(names.split(", ")), argv=argv)
+
+
+def _without(values: dict[str, str], names: frozenset[str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if name not in names}
 
 
 def _arguments(argv: tuple[str, ...]) -> dict[str, str]:

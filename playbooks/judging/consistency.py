@@ -18,7 +18,7 @@ from playbooks.judging.disagreement import Disagreement, shown
 from playbooks.reading.fields import Facts, FieldValue, is_stable, value_of, values_of
 from playbooks.vocabulary import FieldStatus
 
-__all__ = ["Disagreement", "between_nodes", "compare", "drift", "stable_digest"]
+__all__ = ["Disagreement", "bars_a_launch", "between_nodes", "compare", "drift", "stable_digest"]
 
 _LOST = frozenset({FieldStatus.TIMEOUT, FieldStatus.ERROR, FieldStatus.REFUSED})
 _SAME_ON_ALL_NODES: Mapping[str, str] = {
@@ -38,6 +38,20 @@ _SAME_ON_ALL_NODES: Mapping[str, str] = {
     "clock.synchronised": "whether the clock is synchronised",
     "clock.timezone": "the time zone",
 }
+_BARS_A_LAUNCH = frozenset(
+    {
+        "driver.loaded",
+        "container.image_id",
+        "image.id",
+        "image.digest",
+        "torch.nccl",
+        "torch.version",
+        "vllm.version",
+        "package.nvidia-nccl-cu13",
+        "model.index_sha256",
+        "model.config_sha256",
+    }
+)
 _SAME_GPUS: Mapping[str, str] = {
     "name": "the GPUs",
     "fabric_cluster": "the NVLink cluster of the GPUs",
@@ -86,6 +100,11 @@ def between_nodes(a: Facts, b: Facts, names: tuple[str, str]) -> tuple[Disagreem
     a, b: host and container fields of a node merged into one mapping.
     """
     return tuple(_between(a, b, names))
+
+
+def bars_a_launch(found: Disagreement) -> bool:
+    """Whether nodes that differ in this may not start one launch: its ranks would run other code, or on another driver."""
+    return found.rule == "node-differs" and not _BARS_A_LAUNCH.isdisjoint(found.fields)
 
 
 def _between(a: Facts, b: Facts, names: tuple[str, str]) -> Iterator[Disagreement]:

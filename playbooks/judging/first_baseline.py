@@ -38,9 +38,10 @@ def bad_first_baseline(
     several = boundaries.options.multi_node
     spanning = sorted({option.name for option in options_of(baseline.argv) if option.name in several.options})
     tuning = sorted(name for name in baseline.env if name.startswith(several.env_prefixes))
-    if not one_node_clean and (spanning or tuning):
-        text = f"{_named([*spanning, *tuning])} before CUDA initialises and one node is clean: start one node without them first."
-        found.append(BoundaryFinding("several-nodes-first", text, "blocking" if spanning else "note"))
+    count = [f"{len(baseline.nodes)} nodes"] if len(baseline.nodes) > 1 else []
+    if not one_node_clean and (count or spanning or tuning):
+        text = f"{_named([*count, *spanning, *tuning])} before CUDA initialises and one node is clean: start one node without them first."
+        found.append(BoundaryFinding("several-nodes-first", text, "blocking" if spanning or count else "note"))
     return tuple(found)
 
 

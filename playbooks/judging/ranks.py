@@ -14,11 +14,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from playbooks.judging.finding import Finding
+from playbooks.judging.option_words import Option, options_of, program_of
 from playbooks.vocabulary import ErrorClass, JobOutcome, Outcome
 
-ASSIGNED_FLAGS = frozenset({"--headless"})
-ASSIGNED_VALUES = frozenset({"--nnodes", "--node-rank"})
+ASSIGNED = frozenset({"--headless", "--nnodes", "--node-rank"})
 """Options that say which rank a command is for: the product gives them to each rank, so no baseline holds them."""
+MEETING = frozenset({"--master-addr", "--master-port"})
+"""Where the ranks meet: given by the product unless the command names it; then it is a variable like any other."""
 OF_A_PEER = frozenset({ErrorClass.RENDEZVOUS_FAILED, ErrorClass.COLLECTIVE_HANG})
 """What a rank prints that lost, or never found, another one; on one rank only, beside a failure of its own on another."""
 NEAR = timedelta(seconds=1)
@@ -27,6 +29,20 @@ NEAR = timedelta(seconds=1)
 
 class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def without_rank(argv: tuple[str, ...], *, alone: bool) -> tuple[tuple[str, ...], tuple[Option, ...]]:
+    """Return a command without the options that say which rank it is for, and those options.
+
+    alone: where the ranks meet is taken out too, for one node meets nobody.
+    """
+    names = ASSIGNED | (MEETING if alone else frozenset())
+    options = options_of(argv)
+    taken = tuple(option for option in options if option.name in names)
+    if not taken:
+        return argv, ()
+    kept = [word for option in options if option.name not in names for word in option.words]
+    return (*program_of(argv), *kept), taken
 
 
 class RankOf(_Value):

@@ -23,6 +23,7 @@ OTHER_OUTCOME = Row("other-outcome", "one attempt was ready, the other was not",
 OTHER_STAGE = Row("other-stage", "the attempts failed in different stages", 0)
 BOTH_READY = Row("both-ready", "both attempts were ready", 2)
 OTHER_CLASS = Row("other-class", "same stage, other error class", 1)
+OTHER_RANK = Row("other-rank", "same stage and class, but another rank of the launch failed first", 1)
 SAME_UNKNOWN = Row("same-unknown", "same stage, both unknown, normalised blocks equal", 2)
 OTHER_UNKNOWN = Row("other-unknown", "same stage, both unknown, normalised blocks differ", 1)
 OTHER_STACK = Row("other-stack", "same stage and class, other stack position", 1)
@@ -35,6 +36,7 @@ ROWS = (
     OTHER_STAGE,
     BOTH_READY,
     OTHER_CLASS,
+    OTHER_RANK,
     SAME_UNKNOWN,
     OTHER_UNKNOWN,
     OTHER_STACK,
@@ -53,6 +55,8 @@ class Observed:
     finding: Finding
     tenants: tuple[str, ...] = ()
     free_memory_moved: bool = False
+    first_ranks: tuple[int, ...] = ()
+    """Of a launch over several nodes: the ranks named as the first to fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ def score(earlier: Observed, later: Observed) -> StabilityScore:
     """Score how repeatable the first failure is over two consecutive attempts.
 
     2  same stage, same error class, same stack and warnings; or ready twice
-    1  same stage, but other class, stack position or warnings
+    1  same stage, but other class, rank, stack position or warnings
     0  other stage or outcome
 
     Raises:
@@ -105,6 +109,8 @@ def _row(earlier: Observed, later: Observed) -> Row:
         return BOTH_READY
     if a.error_class is not b.error_class:
         return OTHER_CLASS
+    if earlier.first_ranks and later.first_ranks and not set(earlier.first_ranks) & set(later.first_ranks):
+        return OTHER_RANK
     if a.error_class is ErrorClass.UNKNOWN:
         return SAME_UNKNOWN if a.block_digest == b.block_digest else OTHER_UNKNOWN
     if a.stack != b.stack:
@@ -123,6 +129,8 @@ def _why(row: Row, earlier: Observed, later: Observed, *, one_cause: bool) -> st
         says = f"{row.text}: {earlier.outcome.value}, then {later.outcome.value}"
     elif row is OTHER_CLASS:
         says = f"{row.text}: {a.error_class.value}, then {b.error_class.value}"
+    elif row is OTHER_RANK:
+        says = f"{row.text}: {_ranks(earlier)}, then {_ranks(later)}"
     elif row is OTHER_WARNINGS:
         moved = sorted(set(a.warnings) ^ set(b.warnings))
         says = f"{row.text}: {moved[0][:120]}" if moved else row.text
@@ -131,3 +139,7 @@ def _why(row: Row, earlier: Observed, later: Observed, *, one_cause: bool) -> st
     if row.score == 0 and (earlier.tenants != later.tenants or earlier.free_memory_moved or later.free_memory_moved):
         says += "; it moved with the load on the node"
     return says
+
+
+def _ranks(observed: Observed) -> str:
+    return " and ".join(map(str, observed.first_ranks))

@@ -59,6 +59,32 @@ PROPOSAL: dict[str, Any] = {
 }
 
 
+RANKS: list[dict[str, Any]] = [
+    {
+        "rank": 0,
+        "node": "gpu-a1",
+        "job_id": "JOB-1",
+        "job_outcome": "done",
+        "outcome": "failed",
+        "why": "",
+        "stage": "engine_init",
+        "error_class": "rendezvous_failed",
+        "root_text": "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed.",
+    },
+    {
+        "rank": 1,
+        "node": "gpu-a2",
+        "job_id": "JOB-2",
+        "job_outcome": "done",
+        "outcome": "failed",
+        "why": "",
+        "stage": "device_recognition",
+        "error_class": "driver_below_boundary",
+        "root_text": "RuntimeError: Error 35: CUDA driver version is insufficient for CUDA runtime version",
+    },
+]
+
+
 def base() -> CaseLines:
     return frozen_scene()
 
@@ -150,6 +176,28 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
             finding(reached="endpoint_ready"),
             ready_ms=42_000,
             held_until="2026-12-01T03:30:00+00:00",
+        )
+    ),
+    "baseline-several-nodes": lambda: base().frozen(docker_baseline(nodes=("gpu-a1", "gpu-a2"))),
+    "attempt-several-nodes": lambda: (
+        base()
+        .frozen(docker_baseline(nodes=("gpu-a1", "gpu-a2")))
+        .attempt(
+            1, docker_baseline(nodes=("gpu-a1", "gpu-a2")), found=DRIVER, exit_code=1, ranks=RANKS, first_ranks=[1]
+        )
+    ),
+    "attempt-several-nodes-lost": lambda: (
+        base()
+        .frozen(docker_baseline(nodes=("gpu-a1", "gpu-a2")))
+        .attempt(
+            1,
+            docker_baseline(nodes=("gpu-a1", "gpu-a2")),
+            Outcome.NOT_OBSERVED,
+            ranks=[
+                {**RANKS[0], "outcome": "not_observed", "why": "ended, because rank 1 on gpu-a2 ended"},
+                {**RANKS[1], "outcome": "not_observed", "job_outcome": "lost", "why": "the worker's process ended"},
+            ],
+            first_why="rank 1 on gpu-a2: the worker's process ended",
         )
     ),
     "attempt-limit": lambda: (
@@ -371,6 +419,9 @@ VIEWS: dict[str, Callable[[], dict[str, Any]]] = {
     "modal-attempt-first": lambda: modals.attempt("INC-0042", None, "vllm serve /models/k3", EN, attempts_so_far=0),
     "modal-attempt": lambda: modals.attempt(
         "INC-0042", base().frozen(docker_baseline()).case.baselines[-1], "", EN, attempts_so_far=2
+    ),
+    "modal-attempt-several-nodes": lambda: modals.attempt(
+        "INC-0042", None, "", EN, attempts_so_far=0, nodes=("gpu-a1", "gpu-a2"), chosen=("gpu-a1",)
     ),
     "modal-attempt-elsewhere": lambda: modals.attempt("INC-0042", None, "", EN, attempts_so_far=0, has_node=False),
     "modal-review": lambda: modals.review("INC-0042", two_failures().proposed(**PROPOSAL).case.proposals[-1], EN),

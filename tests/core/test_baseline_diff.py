@@ -228,3 +228,32 @@ def test_a_second_variable_is_refused_and_both_are_named():
 
 def test_no_container_options_are_no_options():
     assert diff(having(container=None), having(container=ContainerOptions())) == ()
+
+
+def test_nodes_and_how_the_model_is_spread_over_them_are_one_variable() -> None:
+    one = Baseline(engine="process", argv=("serve", "/m", "--tensor-parallel-size", "8"), nodes=("a1",))
+    two = one.model_copy(
+        update={
+            "nodes": ("a1", "a2"),
+            "argv": ("serve", "/m", "--pipeline-parallel-size", "2", "--tensor-parallel-size", "8"),
+        }
+    )
+    (variable,) = diff(one, two)
+    assert (variable.name, variable.before, variable.after) == (
+        "nodes",
+        "a1; --tensor-parallel-size 8",
+        "a1, a2; --pipeline-parallel-size 2; --tensor-parallel-size 8",
+    )
+    change = one_change(one, two)
+    assert change is not None
+    changed = apply(one, change)
+    assert (changed.nodes, diff(changed, two)) == (two.nodes, ())
+    back = one_change(two, one)
+    assert back is not None
+    assert diff(apply(two, back), one) == ()
+
+
+def test_a_spread_that_changes_on_the_same_nodes_is_an_argument() -> None:
+    one = Baseline(engine="process", argv=("serve", "/m", "--tensor-parallel-size", "8"), nodes=("a1", "a2"))
+    two = one.model_copy(update={"argv": ("serve", "/m", "--tensor-parallel-size", "16")})
+    assert [variable.name for variable in diff(one, two)] == ["argument --tensor-parallel-size"]

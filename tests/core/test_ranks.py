@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from playbooks.judging.finding import Finding
-from playbooks.judging.ranks import RankEnd, RankOf, first_of, merge
+from playbooks.judging.ranks import RankEnd, RankOf, first_of, merge, without_rank
 from playbooks.vocabulary import ErrorClass, JobOutcome, Outcome, Stage
 
 AT = datetime(2026, 12, 1, 3, 0, tzinfo=UTC)
@@ -136,3 +136,24 @@ def test_of_ranks_named_together_the_earlier_finding_stands_for_the_attempt() ->
 )
 def test_arguments_of_a_rank(place: dict[str, Any], expected: str) -> None:
     assert " ".join(RankOf(group="G", nodes=("a", "b"), **place).arguments()) == expected
+
+
+COMMAND = (
+    "serve /m --nnodes 2 --node-rank 1 --headless --master-addr 10.0.0.1 --master-port 29501 --tensor-parallel-size 8"
+)
+
+
+@pytest.mark.parametrize(
+    ("alone", "left"),
+    [
+        pytest.param(
+            False, "serve /m --master-addr 10.0.0.1 --master-port 29501 --tensor-parallel-size 8", id="several"
+        ),
+        pytest.param(True, "serve /m --tensor-parallel-size 8", id="one node meets nobody"),
+    ],
+)
+def test_a_pasted_command_of_one_rank_is_read_as_the_launch_of_all(alone: bool, left: str) -> None:
+    argv, taken = without_rank(tuple(COMMAND.split()), alone=alone)
+    assert " ".join(argv) == left
+    assert {option.name for option in taken} >= {"--headless", "--nnodes", "--node-rank"}
+    assert without_rank(argv, alone=alone) == (argv, ())

@@ -33,9 +33,14 @@ def finding(**changes: Any) -> Finding:
 
 
 def failed(
-    *, tenants: tuple[str, ...] = (), moved: bool = False, outcome: Outcome = Outcome.FAILED, **changes: Any
+    *,
+    tenants: tuple[str, ...] = (),
+    moved: bool = False,
+    outcome: Outcome = Outcome.FAILED,
+    ranks: tuple[int, ...] = (),
+    **changes: Any,
 ) -> Observed:
-    return Observed("b1", outcome, finding(**changes), tenants, moved)
+    return Observed("b1", outcome, finding(**changes), tenants, moved, ranks)
 
 
 READY = Observed(
@@ -53,6 +58,9 @@ UNKNOWN = {"error_class": ErrorClass.UNKNOWN}
         pytest.param(READY, READY, 2, "both-ready", id="ready twice (decision record 5)"),
         pytest.param(failed(), failed(error_class=ErrorClass.WEIGHTS_MISMATCH_MODEL), 1, "other-class", id="other class, same stage (decision record 5)"),
         pytest.param(failed(), failed(**UNKNOWN), 1, "other-class", id="known, then unknown"),
+        pytest.param(failed(ranks=(0,)), failed(ranks=(1,)), 1, "other-rank", id="another rank failed first"),
+        pytest.param(failed(ranks=(0,)), failed(ranks=(0, 1)), 2, "same", id="ranks that no clock tells apart are no other rank"),
+        pytest.param(failed(**UNKNOWN, ranks=(0,)), failed(**UNKNOWN, ranks=(1,)), 1, "other-rank", id="unknown twice, another rank first"),
         pytest.param(failed(**UNKNOWN), failed(**UNKNOWN), 2, "same-unknown", id="unknown twice, blocks equal (decision record 5)"),
         pytest.param(failed(**UNKNOWN), failed(**UNKNOWN, block_digest="d2"), 1, "other-unknown", id="unknown twice, blocks differ"),
         pytest.param(failed(), failed(stack=STACK[:1]), 1, "other-stack", id="other stack position"),
@@ -137,7 +145,7 @@ def test_two_failures_without_an_error_in_the_log_are_not_ready_twice() -> None:
 def test_the_table_is_in_the_order_it_is_asked() -> None:
     assert [row.id for row in ROWS] == [
         "baseline", "not-observed", "other-outcome", "other-stage", "both-ready", "other-class",
-        "same-unknown", "other-unknown", "other-stack", "other-warnings", "same",
+        "other-rank", "same-unknown", "other-unknown", "other-stack", "other-warnings", "same",
     ]  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel
+
 from bot.blocks import modals, notices, overview
 from bot.blocks.dashboard import Dashboard, Running, dashboard
 from bot.blocks.elements import Block, Message, Ref
@@ -73,6 +75,8 @@ class Dice:
             return {f"{self.text()[:60]}{n}": self._value(arguments[1]) for n in range(count)}
         if isinstance(kind, type) and issubclass(kind, Enum):
             return self.random.choice(list(kind))
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            return {name: self._field(name, field.annotation) for name, field in kind.model_fields.items()}
         if kind is bool:
             return self.random.random() < 0.5
         if kind is int:
