@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 
 from playbooks.judging.baseline import FixedSample
+from playbooks.judging.feature_facts import Feature
 
 
 class Params(BaseModel):
@@ -47,6 +48,15 @@ class LadderParams(Params):
     most_at_once: int = 8
     most_tokens: int = 400_000
     total_s: int = 1800
+    timeout_s: int = 120
+
+
+class FeatureProbeParams(Params):
+    """Of `feature_probe`: the held attempt, the feature, how often it is tried, and how long one try may take."""
+
+    target_attempt: int
+    feature: Feature
+    tries: int = 20
     timeout_s: int = 120
 
 

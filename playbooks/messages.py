@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from playbooks.evidence.signing import Envelope as Envelope  # noqa: PLC0414  # re-exported: the envelope of all of these
 from playbooks.job_params import CacheProbeParams as CacheProbeParams  # noqa: PLC0414  # re-exported, like the others: on the wire
 from playbooks.job_params import CollectParams as CollectParams  # noqa: PLC0414
+from playbooks.job_params import FeatureProbeParams as FeatureProbeParams  # noqa: PLC0414
 from playbooks.job_params import FingerprintParams as FingerprintParams  # noqa: PLC0414
 from playbooks.job_params import LadderParams as LadderParams  # noqa: PLC0414
 from playbooks.job_params import LaunchParams as LaunchParams  # noqa: PLC0414
@@ -21,6 +22,7 @@ from playbooks.job_params import RequestParams as RequestParams  # noqa: PLC0414
 from playbooks.job_params import StopParams as StopParams  # noqa: PLC0414
 from playbooks.judging.baseline import Baseline, Change
 from playbooks.judging.cache_facts import CacheProbeFacts as CacheProbeFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
+from playbooks.judging.feature_facts import FeatureProbeFacts as FeatureProbeFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.finding import Finding
 from playbooks.judging.ladder_facts import LadderFacts as LadderFacts  # noqa: PLC0414  # re-exported: on the wire, and judged
 from playbooks.judging.ranks import GroupWord as GroupWord  # noqa: PLC0414  # re-exported: on the wire, and judged

@@ -28,6 +28,7 @@ def register(app: typer.Typer) -> None:
     app.command("fingerprint")(fingerprint)
     app.command("watch")(watch)
     app.command("probe-cache")(probe_cache)
+    app.command("probe-feature")(probe_feature)
 
 
 def worker(  # noqa: PLR0917 - options of a command
@@ -180,6 +181,61 @@ def probe_cache(
         raise typer.Exit(EXIT_UNKNOWN)
     if judged.verdict is not CacheVerdict.HIT:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def probe_feature(  # noqa: PLR0917 - options of a command
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where the engine answers: http://127.0.0.1:8000.")],
+    feature: Annotated[
+        str,
+        typer.Argument(help="tool_call, structured_output, reasoning, vision, long_context or speculative_decoding."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print verdict and tries as one JSON object.")] = False,
+    tries: Annotated[int, typer.Option("--tries", min=1, max=50, help="How often it is tried.")] = 20,
+    timeout_s: Annotated[int, typer.Option("--timeout", min=1, max=3600, help="Seconds one try may take.")] = 120,
+    key_variable: Annotated[
+        str | None, typer.Option("--api-key-env", help="Environment variable that holds the endpoint's API key.")
+    ] = None,
+) -> None:
+    """Try one feature of a running engine and say how often it did what it promises, with the failures.
+
+    Exit code 0 when it works, 1 when it fails or works only now and then, 3 when it is untested or cannot be told.
+    """
+    from playbooks.judging.feature_facts import FEATURES
+    from playbooks.judging.feature_probe import FeatureVerdict, judge
+    from workers.probing_here import probe_feature_here
+
+    found = next((one for one in FEATURES if one == feature.replace("-", "_")), None)
+    if found is None:
+        _fail(f"expected one of {', '.join(FEATURES)}, found {feature[:60]!r}")
+    try:
+        facts = probe_feature_here(
+            url, found, tries=tries, timeout_s=timeout_s, key_variable=key_variable, tell=_tell_progress
+        )
+    except JobError as error:
+        print(f"baseline: {error}", file=sys.stderr)
+        raise typer.Exit(EXIT_UNKNOWN) from error
+    judged = judge(facts)
+    if as_json:
+        print(json.dumps(asdict(judged) | {"facts": facts.model_dump(mode="json")}, indent=1, ensure_ascii=False))
+    else:
+        print(f"{found}: {judged.verdict} - {judged.grounds}")
+        if judged.low is not None and judged.high is not None:
+            print(f"95 % interval of the rate: {judged.low / 10:.0f}-{judged.high / 10:.0f} %")
+        for kind, count in judged.failures.items():
+            print(f"  {count}x {kind}")
+        for one in judged.examples:
+            print(f"  try {one['try']} ({one['how']}) {one['kind']}: {one['said'][:160]!r}")
+        for remark in judged.remarks:
+            print(remark)
+    if judged.verdict in {FeatureVerdict.UNTESTED, FeatureVerdict.INCONCLUSIVE}:
+        raise typer.Exit(EXIT_UNKNOWN)
+    if judged.verdict is not FeatureVerdict.WORKS:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _tell_progress(note: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{note}\033[K", end="", file=sys.stderr, flush=True)
 
 
 def _say(text: str) -> None:

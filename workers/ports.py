@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from playbooks.judging.baseline import ContainerOptions, FixedSample, ImageRef, Mount
 from playbooks.judging.cache_facts import Scrape
+from playbooks.judging.feature_facts import FeatureTry
 from playbooks.messages import (
     ArtifactRef,
     ClaimReply,
@@ -158,6 +159,19 @@ class EngineHttp(Protocol):
         self, endpoint: str, text: str, *, model: str | None, headers: Mapping[str, str]
     ) -> list[int] | None: ...
     def metrics(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None: ...
+    def chat(
+        self,
+        endpoint: str,
+        body: Mapping[str, Any],
+        *,
+        n: int,
+        asked: str,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> FeatureTry:
+        """Send one chat request; what the engine does is in the answer, nothing is raised for it."""
+        ...
+
     def read_metrics(self, text: str) -> tuple[Scrape, dict[str, str]] | None:
         """Return the counters and the labels of the cache's configuration; None when it is no metrics text."""
         ...

@@ -1,22 +1,61 @@
-"""Wiring of `baseline probe-cache`: a probe of one endpoint from this machine, without bot, broker or settings."""
+"""Wiring of `baseline probe-cache` and `probe-feature`: a probe of one endpoint from this machine, without bot, broker or settings."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import time
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from playbooks.judging.cache_facts import CacheProbeFacts
+from playbooks.judging.feature_facts import Feature, FeatureProbeFacts
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.errors import UnusableRequest
 from workers.jobs.cache_probe import Endpoint, Probe
+from workers.jobs.feature_probe import probe_feature
 
 
 def probe_cache_here(url: str, *, rounds: int, timeout_s: int, key_variable: str | None) -> CacheProbeFacts:
     """Probe an endpoint that the person named.
 
     key_variable: environment variable that holds the endpoint's API key; its value goes to that endpoint only.
+
+    Raises:
+        UnusableRequest: no HTTP address, a variable that is not set, or nobody answers there.
+    """
+    http = HttpxEngineHttp()
+    probe = Probe(
+        http,
+        endpoint_of(http, url, key_variable),
+        seed=secrets.token_hex(6),
+        timeout_s=timeout_s,
+        sleep=time.sleep,
+        monotonic=time.monotonic,
+    )
+    return probe.run(endpoint_name(url), rounds=rounds)
+
+
+def probe_feature_here(
+    url: str, feature: Feature, *, tries: int, timeout_s: int, key_variable: str | None, tell: Callable[[str], None]
+) -> FeatureProbeFacts:
+    """Probe one feature of an endpoint that the person named.
+
+    Raises:
+        UnusableRequest: no HTTP address, a variable that is not set, or nobody answers there.
+    """
+    http = HttpxEngineHttp()
+    where = endpoint_of(http, url, key_variable)
+    return probe_feature(http, where, feature, target=where.url, tries=tries, timeout_s=timeout_s, tell=tell)
+
+
+def endpoint_name(url: str) -> str:
+    """Return the address without the path that clients add."""
+    return url.rstrip("/").removesuffix("/v1")
+
+
+def endpoint_of(http: HttpxEngineHttp, url: str, key_variable: str | None) -> Endpoint:
+    """Return where a probe is sent.
 
     Raises:
         UnusableRequest: no HTTP address, a variable that is not set, or nobody answers there.
@@ -30,17 +69,8 @@ def probe_cache_here(url: str, *, rounds: int, timeout_s: int, key_variable: str
         if not value:
             raise UnusableRequest(f"expected an API key in the environment variable {key_variable}, found none")
         headers = {"Authorization": f"Bearer {value}"}
-    endpoint = url.rstrip("/").removesuffix("/v1")
-    http = HttpxEngineHttp()
+    endpoint = endpoint_name(url)
     model = http.model_name(endpoint, headers=headers)
     if model is None:
         raise UnusableRequest(f"nobody at {endpoint} answers /v1/models as vLLM does")
-    probe = Probe(
-        http,
-        Endpoint(endpoint, headers, model),
-        seed=secrets.token_hex(6),
-        timeout_s=timeout_s,
-        sleep=time.sleep,
-        monotonic=time.monotonic,
-    )
-    return probe.run(endpoint, rounds=rounds)
+    return Endpoint(endpoint, headers, model)

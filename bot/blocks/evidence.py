@@ -48,6 +48,7 @@ _RENDER: dict[str, Callable[[Any, Case, Translate], Reply]] = {
     e.ScoreGiven.KIND: evidence_launches.score,
     e.RequestRecorded.KIND: evidence_launches.requests,
     e.CacheProbed.KIND: evidence_probes.cache,
+    e.FeatureProbed.KIND: evidence_probes.feature,
     e.LadderClimbed.KIND: evidence_probes.ladder,
     e.HeldEnded.KIND: evidence_launches.held_ended,
     e.LogAnalysed.KIND: evidence_launches.log_analysed,

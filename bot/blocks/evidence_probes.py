@@ -1,12 +1,19 @@
-"""Evidence replies of probes against a held engine: the prefix cache, the pressure ladder."""
+"""Evidence replies of probes against a held engine: the prefix cache, one feature, the pressure ladder."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bot.blocks.reply import Reply
-from bot.blocks.terms import CACHE_VERDICTS, CAUSE_STATES, LADDER_VERDICTS
-from bot.blocks.texts import Mrkdwn, Translate, code_block, esc
+from bot.blocks.terms import (
+    CACHE_VERDICTS,
+    CAUSE_STATES,
+    FEATURE_FAILURES,
+    FEATURE_NAMES,
+    FEATURE_VERDICTS,
+    LADDER_VERDICTS,
+)
+from bot.blocks.texts import N_, Mrkdwn, Translate, code_block, cut, esc, joined
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
 
@@ -14,6 +21,7 @@ _HEAD = ("r", "req", "tokens", "want", "got", "count", "ms")
 """Short, so that a row fits on a phone."""
 _FIELDS = ("round", "name", "tokens", "expected", "cached", "counted", "ttft_ms")
 _LADDER_HEAD = ("rung", "done", "tries", "ms", "ttft", "tok/s", "preempt", "wait", "kv/1000", "restarts")
+_OTHER_FAILURE = N_("another failure")
 _ALWAYS = 6
 """Columns that are always shown; the others where something was seen, so that a row fits on a phone."""
 _LADDER_FIELDS = (
@@ -104,6 +112,54 @@ def ladder(payload: e.LadderClimbed, _case: Case, _: Translate) -> Reply:
 def _rung(row: dict[str, Any]) -> str:
     shown = {"short": "short", "input": f"input {row.get('input')}", "output": f"output {row.get('output')}"}
     return shown.get(str(row.get("question")), f"{row.get('at_once')} at once")
+
+
+def feature(payload: e.FeatureProbed, _case: Case, _: Translate) -> Reply:
+    """Say whether a feature works: rate with its interval, what the failed tries did instead, and an example of each."""
+    lines: list[Mrkdwn] = [esc(_.reason(payload.grounds))]
+    if payload.of:
+        rate = _("Rate {passed} of {of}", passed=payload.passed, of=payload.of)
+        between = _("95 % interval {low}-{high} %", low=(payload.low or 0) // 10, high=((payload.high or 0) + 5) // 10)
+        lines.append(joined([rate, between], " · "))
+    lines += [
+        _("{n}× {what}", n=count, what=_(FEATURE_FAILURES.get(kind, _OTHER_FAILURE)))
+        if not kind.startswith("http_")
+        else _("{n}× HTTP {status}", n=count, status=kind.removeprefix("http_"))
+        for kind, count in list(payload.failures.items())[:6]
+    ]
+    shown = [
+        f"{one.get('try', '?')} {one.get('how', '')} {one.get('kind', '')}: {one.get('said', '')}"
+        for one in payload.examples
+    ]
+    if shown:
+        lines.append(
+            code_block("\n".join(cut(line.replace("\n", " "), 240) for line in shown), max_lines=4, max_chars=800)
+        )
+    lines += [esc(_.reason(remark)) for remark in payload.remarks[:3]]
+    lines.append(_feature_advice(payload.verdict, _))
+    title = _(
+        "Feature of attempt {attempt}: {feature} - {verdict}",
+        attempt=payload.attempt,
+        feature=_(FEATURE_NAMES.get(payload.feature, payload.feature)),
+        verdict=_(FEATURE_VERDICTS[payload.verdict]),
+    )
+    return Reply(
+        title,
+        tuple(lines),
+        footer=(_("each try has another subject; arguments and JSON are checked against their schema"),),
+    )
+
+
+def _feature_advice(verdict: str, _: Translate) -> Mrkdwn:
+    match verdict:
+        case "works":
+            return _("_Proven for these requests; an agent's real prompts are another matter._")
+        case "untested":
+            return _("*Next:* nothing is concluded. To test it, bring it back as the one change of the next attempt.")
+        case "sometimes" | "fails":
+            return _("*Next:* take it out again, re-verify the stable baseline, and report with the examples above.")
+        case _:
+            return _("*Next:* nothing is concluded. Remove what the grounds name, and repeat.")
 
 
 def _ladder_advice(verdict: str, _: Translate) -> Mrkdwn:

@@ -116,6 +116,17 @@ def run_again(incident: str, _: Translate, *, has_node: bool, frozen: bool) -> M
     )
 
 
+def features(incident: str, names: Sequence[tuple[str, str]], _: Translate) -> Message:
+    """Offer the features that can be probed. names: id and name of each."""
+    shown = [Mrkdwn(f"• `{name}` - {_(label)}") for name, label in names]
+    return notice(
+        _("Which feature? Say `probe` and its name, or press"),
+        joined(shown),
+        _("Twenty tries of the held engine; what it was not started for is said to be untested."),
+        buttons=[button(_.plain(label), "probe", Ref(incident, name)) for name, label in names[:2]],
+    )
+
+
 def unreadable(name: str, why: str, _: Translate) -> Message:
     """Say why a dropped or pasted text could not be used; nothing is lost."""
     return refusal(_("I could not use {name}", name=name), esc(why))

@@ -55,7 +55,7 @@ def help_text(_: Translate, *, unknown: str = "", needs_case: bool = False) -> M
         ),
         _("`/baseline open` opens a case and its thread · `status` · `nodes` · `analyze` · `language` · `help`"),
         _(
-            "In the thread, mention me with `status`, `next`, `run`, `score`, `decide`, `export`, `close` or `help`, drop the logs of attempts, or press the buttons."
+            "In the thread, mention me with `status`, `next`, `run`, `score`, `probe`, `decide`, `export`, `close` or `help`, drop the logs of attempts, or press the buttons."
         ),
         _("A log dropped into a case's thread is a recorded attempt; two attempts of one baseline get a score."),
     ]

@@ -102,6 +102,40 @@ CACHE_VERDICTS: dict[str, str] = {
     "inconclusive": N_("inconclusive"),
     "contaminated": N_("disturbed by other traffic"),
 }
+FEATURE_NAMES: dict[str, str] = {
+    "tool_call": N_("tool calls"),
+    "structured_output": N_("structured output"),
+    "reasoning": N_("the reasoning field"),
+    "vision": N_("vision"),
+    "long_context": N_("long context"),
+    "speculative_decoding": N_("speculative decoding"),
+}
+FEATURE_VERDICTS: dict[str, str] = {
+    "works": N_("works"),
+    "sometimes": N_("works now and then"),
+    "fails": N_("fails"),
+    "untested": N_("untested - this engine cannot do it"),
+    "inconclusive": N_("inconclusive"),
+}
+FEATURE_FAILURES: dict[str, str] = {
+    "no_answer": N_("no answer"),
+    "cannot": N_("refused: not started for it"),
+    "cut_stream": N_("the answer was cut"),
+    "wrong_tool": N_("another tool was called"),
+    "invalid_arguments": N_("arguments that break the schema"),
+    "raw_markers": N_("raw markers of a call in the text"),
+    "call_in_reasoning": N_("the call is inside the reasoning"),
+    "empty_tool_calls": N_("empty `tool_calls`"),
+    "no_call": N_("no call"),
+    "truncated": N_("cut at `max_tokens`"),
+    "not_json": N_("no JSON"),
+    "schema_violated": N_("JSON that breaks the schema"),
+    "think_in_content": N_("the thinking stands in the text"),
+    "no_reasoning": N_("no reasoning"),
+    "no_content": N_("no text after the reasoning"),
+    "wrong_answer": N_("a wrong answer"),
+    "no_finish": N_("no finish reason"),
+}
 LADDER_VERDICTS: dict[str, str] = {
     "climbed": N_("every rung held"),
     "capacity": N_("context or cache capacity"),

@@ -17,6 +17,7 @@ from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import (
     BoundaryJudged,
     CacheProbed,
+    FeatureProbed,
     FingerprintRecorded,
     HeldEnded,
     JobEnded,
@@ -27,7 +28,7 @@ from playbooks.evidence.entries import (
 )
 from playbooks.guiding import seen
 from playbooks.guiding.decision_facts import RECIPE_SNAPSHOT
-from playbooks.judging import boundary, consistency, fingerprint_text, ladder, prefix_cache, regression
+from playbooks.judging import boundary, consistency, feature_probe, fingerprint_text, ladder, prefix_cache, regression
 from playbooks.judging.disagreement import Disagreement
 from playbooks.judging.minimal_command import model_of
 from playbooks.judging.option_words import options_of
@@ -35,6 +36,8 @@ from playbooks.messages import (
     CacheProbeFacts,
     CacheProbeParams,
     CollectFacts,
+    FeatureProbeFacts,
+    FeatureProbeParams,
     FingerprintFacts,
     LadderFacts,
     LadderParams,
@@ -79,7 +82,7 @@ def judge_facts(services: Services, context: Context) -> Judged:
         case JobKind.LADDER:
             return _ladder(services, context)
         case JobKind.FEATURE_PROBE:
-            return Judged(entries=(_job_ended(context.job, "facts are kept; this version has no rule for them"),))
+            return _feature_probe(context)
         case _ as never:
             assert_never(never)
 
@@ -251,6 +254,31 @@ def _cache_probe(context: Context) -> Judged:
     if not facts.engine_alive:
         entries += _held_ended(context, attempt, "died", "not alive after the cache probe")
     return Judged(entries=tuple(entries), follow_ups=(_cache_off_again(context),))
+
+
+def _feature_probe(context: Context) -> Judged:
+    facts = _read(FeatureProbeFacts, context.report)
+    params = FeatureProbeParams.model_validate(context.job.request.params)
+    judged = feature_probe.judge(facts)
+    entries: list[Payload] = [
+        FeatureProbed(
+            job_id=context.job.id,
+            attempt=params.target_attempt,
+            feature=facts.feature,
+            verdict=judged.verdict.value,
+            grounds=judged.grounds,
+            passed=judged.passed,
+            of=judged.of,
+            low=judged.low,
+            high=judged.high,
+            failures=judged.failures,
+            examples=list(judged.examples),
+            remarks=list(judged.remarks),
+        )
+    ]
+    if not facts.engine_alive:
+        entries += _held_ended(context, params.target_attempt, "died", "not alive after the feature probe")
+    return Judged(entries=tuple(entries))
 
 
 def _ladder(services: Services, context: Context) -> Judged:

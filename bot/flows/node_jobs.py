@@ -17,7 +17,15 @@ from bot.flows.showing import Asker, known, language_for
 from playbooks.errors import InvalidCommand
 from playbooks.guiding import seen
 from playbooks.judging.baseline import Baseline
-from playbooks.messages import CacheProbeParams, CollectParams, FingerprintParams, LadderParams, RequestParams
+from playbooks.judging.feature_facts import FEATURES
+from playbooks.messages import (
+    CacheProbeParams,
+    CollectParams,
+    FeatureProbeParams,
+    FingerprintParams,
+    LadderParams,
+    RequestParams,
+)
 from playbooks.reading import launch_command
 from playbooks.vocabulary import JobKind
 
@@ -33,6 +41,7 @@ _ACTIONS = {
     JobKind.REQUEST: Action.REQUEST,
     JobKind.CACHE_PROBE: Action.REQUEST,
     JobKind.LADDER: Action.REQUEST,
+    JobKind.FEATURE_PROBE: Action.REQUEST,
 }
 
 
@@ -40,12 +49,14 @@ _ON_EVERY_NODE = frozenset({JobKind.COLLECT, JobKind.FINGERPRINT})
 """Kinds that look at nodes; the others speak to the engine, which its head serves."""
 
 
-def request_node_job(services: Services, asker: Asker, incident_id: str, kind: JobKind) -> Message:
-    """Ask the case's node for a job.
+def request_node_job(
+    services: Services, asker: Asker, incident_id: str, kind: JobKind, *, feature: str = ""
+) -> Message:
+    """Ask the case's node for a job. feature: which one a feature probe tries.
 
     Raises:
         Repeated: this press was taken already.
-        Refused: the asker may not, the case is closed, has no node, or holds no engine.
+        Refused: the asker may not, the case is closed, has no node, or holds no engine; or there is no such feature.
         JobNotAsked: the node cannot take it up now.
     """
     now = services.clock.now()
@@ -55,6 +66,9 @@ def request_node_job(services: Services, asker: Asker, incident_id: str, kind: J
     if kind not in _ACTIONS:
         raise refuse(refusal(_("Not started"), _("This version does not carry out: {what}.", what=_(JOBS[kind]))))
     require(services, asker, _ACTIONS[kind], _)
+    if kind is JobKind.FEATURE_PROBE and feature not in FEATURES:
+        why = _("I can probe: {names}.", names=", ".join(FEATURES))
+        raise refuse(refusal(_("Not started: no such feature"), why))
     with once(services, asker) as tx:
         incident = lock_open(tx, incident_id)
         node = node_of(incident.case, _)
@@ -65,6 +79,8 @@ def request_node_job(services: Services, asker: Asker, incident_id: str, kind: J
                 wish = _cache_wish(services, incident, node, asker.actor, _)
             case JobKind.LADDER:
                 wish = _ladder_wish(services, incident, node, asker.actor, _)
+            case JobKind.FEATURE_PROBE:
+                wish = _feature_wish(services, incident, node, asker.actor, feature, _)
             case _:
                 wish = _request_wish(services, incident, node, asker.actor, _)
         add_job(tx, services, wish, now=now)
@@ -207,6 +223,21 @@ def _ladder_wish(services: Services, incident: Incident, node: str, actor: str, 
         requested_by=actor,
         attempt=attempt,
         params=LadderParams(target_attempt=attempt, timeout_s=timeout_s).model_dump(mode="json"),
+        post=False,
+    )
+
+
+def _feature_wish(services: Services, incident: Incident, node: str, actor: str, feature: str, _: Translate) -> Wish:
+    attempt = _held(incident.case, _)
+    timeout_s = case_playbook(services, incident.case).sample.timeout_s
+    params = FeatureProbeParams(target_attempt=attempt, feature=feature, timeout_s=timeout_s)
+    return Wish(
+        incident=incident.id,
+        kind=JobKind.FEATURE_PROBE,
+        node=node,
+        requested_by=actor,
+        attempt=attempt,
+        params=params.model_dump(mode="json"),
         post=False,
     )
 

@@ -17,6 +17,7 @@ from bot.flows.analyse_log import analyse_log
 from bot.flows.close_incident import close_incident
 from bot.flows.export_bundle import export_bundle
 from bot.flows.once import once, reply
+from bot.flows.probe_feature import probe
 from bot.flows.propose_decision import propose_decision
 from bot.flows.record_log import record_log
 from bot.flows.refusing import EXPECTED, in_words
@@ -138,6 +139,7 @@ def _answer_word(services: Services, asker: Asker, incoming: Incoming, case: str
         "decide": lambda found: propose_decision(services, asker, found, remark=rest),
         "propose": lambda found: propose_decision(services, asker, found, remark=rest),
         "export": lambda found: export_bundle(services, asker, found),
+        "probe": lambda found: probe(services, asker, found, rest),
         "close": lambda found: close_incident(services, asker, found, reason=rest),
     }
     if case is not None and word in changes:

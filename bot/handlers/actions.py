@@ -86,6 +86,8 @@ def _flow(verb: str, ref: Ref) -> tuple[Flow, tuple[Any, ...], bool]:
         case "job":
             kind = JobKind(step) if step in set(JobKind) else JobKind.FINGERPRINT
             return request_node_job, (case, kind), False
+        case "probe":
+            return _probe, (case, step), False
         case "review":
             return forms.review_form, (case,), True
         case "reject" | "skip" | "close":
@@ -121,6 +123,10 @@ def _change(verb: str, case: str, step: str) -> tuple[Flow, tuple[Any, ...], boo
             return show.show_status, (case,), False
         case _:
             return show.show_next, (case,), False
+
+
+def _probe(services: Services, asker: Asker, incident_id: str, feature: str) -> Any:
+    return request_node_job(services, asker, incident_id, JobKind.FEATURE_PROBE, feature=feature)
 
 
 def _open_from_log(services: Services, asker: Asker, sha256: str) -> Any:

@@ -230,6 +230,26 @@ class CacheProbed(Payload):
     config: dict[str, Any] = {}
 
 
+class FeatureProbed(Payload):
+    """`feature:probed`: how often one feature did what it promises, and what the other tries did instead."""
+
+    KIND: ClassVar[str] = "feature:probed"
+    job_id: str
+    attempt: int
+    feature: str
+    verdict: Literal["works", "sometimes", "fails", "untested", "inconclusive"]
+    grounds: str
+    passed: int
+    of: int
+    low: int | None = None
+    """95 % interval of the rate, in permille."""
+    high: int | None = None
+    failures: dict[str, int] = {}
+    examples: list[dict[str, str]] = []
+    """First try of each kind of failure: {kind, try, how, said}."""
+    remarks: list[str] = []
+
+
 class LadderClimbed(Payload):
     """`ladder:climbed`: how far the pressure ladder went, and which layer the rung points to that ended it."""
 
@@ -351,6 +371,7 @@ PAYLOADS: dict[str, type[Payload]] = {
         BoundaryJudged,
         RequestRecorded,
         CacheProbed,
+        FeatureProbed,
         LadderClimbed,
         PhaseEntered,
         DecisionProposed,

@@ -86,6 +86,7 @@ class Case:
     scores: tuple[Noted[e.ScoreGiven], ...] = ()
     requests: tuple[Noted[e.RequestRecorded], ...] = ()
     cache_probes: tuple[Noted[e.CacheProbed], ...] = ()
+    feature_probes: tuple[Noted[e.FeatureProbed], ...] = ()
     ladders: tuple[Noted[e.LadderClimbed], ...] = ()
     analysed: tuple[Noted[e.LogAnalysed], ...] = ()
     proposals: tuple[Noted[e.DecisionProposed], ...] = ()
@@ -108,6 +109,7 @@ _APPENDED: dict[type[e.Payload], str] = {
     e.ScoreGiven: "scores",
     e.RequestRecorded: "requests",
     e.CacheProbed: "cache_probes",
+    e.FeatureProbed: "feature_probes",
     e.LadderClimbed: "ladders",
     e.LogAnalysed: "analysed",
     e.DecisionProposed: "proposals",
@@ -132,6 +134,7 @@ REPORTS = (
     e.AttemptRecorded,
     e.RequestRecorded,
     e.CacheProbed,
+    e.FeatureProbed,
     e.LadderClimbed,
     e.LogAnalysed,
 )

@@ -37,6 +37,9 @@ class Scrape(_Fact):
     running: int | None = None
     waiting: int | None = None
     kv_permille: int | None = None
+    drafts: int | None = None
+    """Drafts of speculative decoding; None = it is off."""
+    accepted: int | None = None
     started_ms: int | None = None
     engines: int = 0
 

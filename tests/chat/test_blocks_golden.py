@@ -147,6 +147,38 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
         disagreements=[{"rule": "gpu-count", "text": "host has 8 GPUs, the container sees 4"}],
         moved=["driver.loaded: 575.57.08 → 580.95.05"],
     ),
+    "feature-sometimes": lambda: base().add(
+        e.FeatureProbed(
+            job_id="job-9",
+            attempt=7,
+            feature="tool_call",
+            verdict="sometimes",
+            grounds="19 of 20 tries; what works now and then does not work",
+            passed=19,
+            of=20,
+            low=763,
+            high=992,
+            failures={"empty_tool_calls": 1},
+            examples=[
+                {"kind": "empty_tool_calls", "try": "6", "how": "stream", "said": "I should call get_time for Paris"}
+            ],
+            remarks=["streaming 9 of 10, not streaming 10 of 10: the parser differs between the two"],
+        ),
+        "node:gpu-a1",
+    ),
+    "feature-untested": lambda: base().add(
+        e.FeatureProbed(
+            job_id="job-9",
+            attempt=7,
+            feature="vision",
+            verdict="untested",
+            grounds="this engine was not started for it: tiny is not a multimodal model",
+            passed=0,
+            of=0,
+            failures={"cannot": 20},
+        ),
+        "node:gpu-a1",
+    ),
     "boundary-blocked": lambda: base().boundary(
         DriverVerdict.BLOCKED, age_days=102, findings=[{"id": "x", "text": "compat package is mounted"}]
     ),

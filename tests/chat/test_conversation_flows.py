@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from bot.flows.show_status import show_cases, show_next, show_nodes, show_score,
 from bot.flows.stop_jobs import stop_jobs
 from bot.ports import OutboxKind
 from playbooks.evidence.entries import AttemptRecorded
-from playbooks.vocabulary import JobKind, Phase
+from playbooks.vocabulary import JobKind, Outcome, Phase
 from tests.support.bot_services import (
     APPROVER,
     NODE,
@@ -33,6 +34,7 @@ from tests.support.bot_services import (
     payloads,
     say_hello,
 )
+from tests.support.cases import finding
 from tests.support.labels import LOGS
 from tests.support.people import (
     COMMAND,
@@ -340,10 +342,33 @@ class TestAttempts:
             request_node_job(bot.services, responder(), case, JobKind.REQUEST)
         assert "no engine is held" in words(refused)
 
+    def test_a_feature_is_probed_on_the_held_engine_and_by_its_name(self, bot: TestBot) -> None:
+        case = self.ready_case(bot)
+        with pytest.raises(Refused) as refused:
+            request_node_job(bot.services, responder(), case, JobKind.FEATURE_PROBE, feature="vision")
+        assert "no engine is held" in words(refused)
+        held = AttemptRecorded(
+            attempt=1,
+            baseline_digest="b" * 64,
+            origin="observed",
+            outcome=Outcome.READY,
+            finding=finding(),
+            held_until=(bot.clock.now() + timedelta(hours=1)).isoformat(),
+        )
+        record(bot, case, held)
+        with pytest.raises(Refused) as refused:
+            request_node_job(bot.services, responder(), case, JobKind.FEATURE_PROBE, feature="telepathy")
+        assert "no such feature" in words(refused)
+        assert "tool_call" in words(refused)
+        request_node_job(bot.services, responder(), case, JobKind.FEATURE_PROBE, feature="vision")
+        asked = payloads(bot, case, "job:requested")[-1]
+        assert (asked["job_kind"], asked["attempt"]) == ("feature_probe", 1)
+        assert (asked["params"]["feature"], asked["params"]["tries"]) == ("vision", 20)
+
     def test_what_this_version_does_not_carry_out_is_refused_in_words(self, bot: TestBot) -> None:
         case = self.ready_case(bot)
         with pytest.raises(Refused) as refused:
-            request_node_job(bot.services, responder(), case, JobKind.FEATURE_PROBE)
+            request_node_job(bot.services, responder(), case, JobKind.SWEEP)
         assert "does not carry out" in words(refused)
 
 

@@ -215,3 +215,14 @@ def test_what_counts_as_a_pasted_log(text: str, at_once: bool, found: bool) -> N
 def test_slacks_own_markup_is_taken_out_of_a_pasted_log() -> None:
     text = "a &lt;b&gt; &amp; <http://host:8000/v1|host:8000/v1> <https://x.example/y>"
     assert unescaped(text) == "a <b> & host:8000/v1 https://x.example/y"
+
+
+def test_features_to_probe_are_named_and_a_wrong_name_is_refused_with_them(bot: TestBot) -> None:
+    case_with_thread(bot)
+    assert send(bot, "probe", mentioned=True, thread_ts=THREAD, ts="1.1")
+    assert "structured_output" in replies(bot)[0]
+    assert "probe|" in replies(bot)[0], "expected buttons"
+    assert send(bot, "probe telepathy", mentioned=True, thread_ts=THREAD, ts="1.2")
+    assert "no such feature" in replies(bot)[1]
+    assert send(bot, "probe tool call", mentioned=True, thread_ts=THREAD, ts="1.3")
+    assert "no such feature" not in replies(bot)[2]

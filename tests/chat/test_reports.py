@@ -20,6 +20,7 @@ from bot.ports import Job, JobState, OutboxKind, OutboxState
 from playbooks.evidence.entries import FingerprintRecorded
 from playbooks.judging.baseline import Interpreter
 from playbooks.judging.cache_facts import CacheConfig
+from playbooks.judging.feature_facts import FeatureTry, ToolCall
 from playbooks.judging.ladder_facts import Climbed, Ended, LadderFacts, Question, Rung, RungTry
 from playbooks.messages import (
     ArtifactOffer,
@@ -28,6 +29,8 @@ from playbooks.messages import (
     CacheProbeParams,
     Claim,
     CollectFacts,
+    FeatureProbeFacts,
+    FeatureProbeParams,
     FieldValue,
     FingerprintFacts,
     HeldEngine,
@@ -521,9 +524,22 @@ def test_a_ladder_is_judged_by_the_bot_and_a_dead_engine_by_its_log(bot: TestBot
     assert found["finding"]["root_text"]
 
 
-@pytest.mark.parametrize("kind", [JobKind.FEATURE_PROBE])
-def test_facts_that_this_version_has_no_rule_for_are_kept_and_said(bot: TestBot, kind: JobKind) -> None:
+def test_a_feature_probe_is_judged_by_the_bot(bot: TestBot) -> None:
     incident = open_case(bot)
-    job = claimed(bot, incident, kind)
-    record_report(bot.services, report_of(bot, job, SweepFacts()))
-    assert payloads(bot, incident, "job:ended")[0]["detail"] == "facts are kept; this version has no rule for them"
+    params = FeatureProbeParams(target_attempt=1, feature="tool_call").model_dump(mode="json")
+    calls = (ToolCall(name="get_time", arguments='{"city": "Oslo", "unit": "24h"}'),)
+    tries = (
+        FeatureTry(n=1, asked="Paris", http_status=200, done=True, finish_reason="tool_calls"),
+        FeatureTry(n=2, asked="Oslo", http_status=200, done=True, finish_reason="tool_calls", tool_calls=calls),
+    )
+    facts = FeatureProbeFacts(feature="tool_call", target="attempt 1", tries=tries, engine_alive=False)
+    job = claimed(bot, incident, JobKind.FEATURE_PROBE, params=params)
+    record_report(bot.services, report_of(bot, job, facts))
+    (found,) = payloads(bot, incident, "feature:probed")
+    assert (found["verdict"], found["passed"], found["of"], found["failures"]) == (
+        "fails",
+        1,
+        2,
+        {"empty_tool_calls": 1},
+    )
+    assert "died" in found["grounds"]

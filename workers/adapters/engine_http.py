@@ -20,6 +20,7 @@ import httpx
 
 from playbooks.judging.baseline import FixedSample
 from playbooks.judging.cache_facts import Scrape
+from playbooks.judging.feature_facts import FeatureTry
 from playbooks.messages import RequestRun
 from workers.ports import Answer
 
@@ -34,7 +35,7 @@ class HttpxEngineHttp:
     def health(self, endpoint: str, *, timeout_s: float = 2) -> int | None:
         """Return the status of `/health`; None when nobody answers."""
         try:
-            with _client(timeout_s) as client:
+            with client_of(timeout_s) as client:
                 return client.get(f"{endpoint}/health").status_code
         except httpx.HTTPError:
             return None
@@ -42,7 +43,7 @@ class HttpxEngineHttp:
     def model_name(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None:
         """Return the name of the first served model."""
         try:
-            with _client(10) as client:
+            with client_of(10) as client:
                 content = client.get(f"{endpoint}/v1/models", headers=dict(headers)).json()
             return str(content["data"][0]["id"])
         except (httpx.HTTPError, ValueError, KeyError, IndexError, TypeError):
@@ -51,7 +52,7 @@ class HttpxEngineHttp:
     def model_length(self, endpoint: str, *, headers: Mapping[str, str]) -> int | None:
         """Return the most tokens the first served model takes; None when the engine does not say."""
         try:
-            with _client(10) as client:
+            with client_of(10) as client:
                 content = client.get(f"{endpoint}/v1/models", headers=dict(headers)).json()
             length = content["data"][0]["max_model_len"]
         except (httpx.HTTPError, ValueError, KeyError, IndexError, TypeError):
@@ -62,7 +63,7 @@ class HttpxEngineHttp:
         """Return the token ids of a text, without special ones; None when the engine has no `/tokenize`."""
         body = {"prompt": text, "add_special_tokens": False, **({"model": model} if model else {})}
         try:
-            with _client(10) as client:
+            with client_of(10) as client:
                 found = client.post(f"{endpoint}/tokenize", json=body, headers=dict(headers)).json()["tokens"]
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             return None
@@ -71,10 +72,25 @@ class HttpxEngineHttp:
     def metrics(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None:
         """Return the text of `/metrics`; None when there is none."""
         try:
-            with _client(10) as client, client.stream("GET", f"{endpoint}/metrics", headers=dict(headers)) as answer:
-                return _bounded(answer).decode(errors="replace") if answer.is_success else None
+            with client_of(10) as client, client.stream("GET", f"{endpoint}/metrics", headers=dict(headers)) as answer:
+                return bounded(answer).decode(errors="replace") if answer.is_success else None
         except httpx.HTTPError:
             return None
+
+    def chat(
+        self,
+        endpoint: str,
+        body: Mapping[str, Any],
+        *,
+        n: int,
+        asked: str,
+        timeout_s: float,
+        headers: Mapping[str, str],
+    ) -> FeatureTry:
+        """Send one chat request (`engine_chat`)."""
+        from workers.adapters.engine_chat import chat
+
+        return chat(endpoint, body, n=n, asked=asked, timeout_s=timeout_s, headers=headers)
 
     @staticmethod
     def read_metrics(text: str) -> tuple[Scrape, dict[str, str]] | None:
@@ -101,7 +117,7 @@ class HttpxEngineHttp:
         if "model" not in body and model is not None:
             body["model"] = model
         seen = _Seen(n, model=str(body.get("model") or ""))
-        with _client(timeout_s) as client:
+        with client_of(timeout_s) as client:
             # a peer that sends a byte now and then keeps every read alive: the whole request has a time of its own
             watchdog = threading.Timer(timeout_s, client.close)
             watchdog.daemon = True
@@ -112,10 +128,10 @@ class HttpxEngineHttp:
                 ) as response:
                     seen.status = response.status_code
                     if response.is_success and body.get("stream"):
-                        for event in _events(_lines(response, seen, timeout_s)):
+                        for event in events_of(response, seen.start, timeout_s):
                             seen.event(event)
                     else:
-                        seen.whole(_bounded(response))
+                        seen.whole(bounded(response))
             except httpx.TimeoutException:
                 seen.error = _late(timeout_s)
             except (httpx.HTTPError, httpx.StreamError, RuntimeError, OSError) as error:
@@ -133,7 +149,7 @@ class _Seen:
         self.n = n
         self._model = model
         self.started_at = datetime.now(UTC)
-        self._start = time.monotonic()
+        self.start = time.monotonic()
         self.status: int | None = None
         self.error: str | None = None
         self._first_ms: int | None = None
@@ -182,7 +198,7 @@ class _Seen:
             self._finish = choice.get("finish_reason") or self._finish
 
     def elapsed_ms(self) -> int:
-        return round((time.monotonic() - self._start) * 1000)
+        return round((time.monotonic() - self.start) * 1000)
 
     def answer(self) -> Answer:
         text = "".join(self._text)
@@ -216,23 +232,23 @@ def _text_of(choice: dict[str, Any]) -> str:
     return (part.get("reasoning") or part.get("reasoning_content") or "") + (part.get("content") or "")
 
 
-def _events(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        if line.startswith("data:"):
-            yield line.removeprefix("data:").strip()
-
-
-def _lines(response: httpx.Response, seen: _Seen, timeout_s: float) -> Iterator[str]:
-    """Yield the lines of a stream, looking at the clock and the size at every piece.
+def events_of(response: httpx.Response, started: float, timeout_s: float) -> Iterator[str]:
+    """Yield the data of a stream's events, looking at the clock and the size at every piece. started: on the monotonic clock.
 
     Raises:
         httpx.ReadTimeout: it goes on past its time.
         httpx.DecodingError: it is larger than any answer of a bounded request.
     """
+    for line in _lines(response, started, timeout_s):
+        if line.startswith("data:"):
+            yield line.removeprefix("data:").strip()
+
+
+def _lines(response: httpx.Response, started: float, timeout_s: float) -> Iterator[str]:
     rest, size = b"", 0
     for piece in response.iter_bytes():
         size += len(piece)
-        if seen.elapsed_ms() > timeout_s * 1000:
+        if time.monotonic() - started > timeout_s:
             raise httpx.ReadTimeout("the stream went on past its time")
         if size > _MOST_BYTES:
             raise httpx.DecodingError(f"the stream is larger than {_MOST_BYTES >> 20} MiB")
@@ -242,7 +258,7 @@ def _lines(response: httpx.Response, seen: _Seen, timeout_s: float) -> Iterator[
         yield rest.decode(errors="replace")
 
 
-def _bounded(response: httpx.Response) -> bytes:
+def bounded(response: httpx.Response) -> bytes:
     """Read a body as far as an answer of a bounded request can reach.
 
     Raises:
@@ -267,5 +283,6 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _client(timeout_s: float) -> httpx.Client:
+def client_of(timeout_s: float) -> httpx.Client:
+    """Return a client for one request: no proxies, no redirects."""
     return httpx.Client(timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 2)), trust_env=False, verify=_tls())

@@ -54,6 +54,8 @@ def read_metrics(text: str) -> tuple[Scrape, dict[str, str]] | None:
         running=whole("vllm:num_requests_running"),
         waiting=whole("vllm:num_requests_waiting"),
         kv_permille=whole(*_USAGE, scale=1000),
+        drafts=whole("vllm:spec_decode_num_drafts_total", "vllm:spec_decode_num_drafts"),
+        accepted=whole("vllm:spec_decode_num_accepted_tokens_total", "vllm:spec_decode_num_accepted_tokens"),
         started_ms=whole("process_start_time_seconds", scale=1000),
         engines=len(engines),
     )

@@ -23,6 +23,7 @@ from workers.jobs.cache_probe import cache_probe
 from workers.jobs.collect import collect
 from workers.jobs.control import LiveControl
 from workers.jobs.deps import Deps, Done
+from workers.jobs.feature_probe import feature_probe
 from workers.jobs.fingerprint import fingerprint
 from workers.jobs.ladder import ladder
 from workers.jobs.launch import launch
@@ -46,6 +47,7 @@ JOBS: Mapping[JobKind, Job] = {
     JobKind.LAUNCH: launch,
     JobKind.REQUEST: request_job,
     JobKind.CACHE_PROBE: cache_probe,
+    JobKind.FEATURE_PROBE: feature_probe,
     JobKind.STOP: stop,
     JobKind.SWEEP: sweep,
 }
