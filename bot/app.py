@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from bot.adapters.artifact_store import FsspecArtifacts
 from bot.adapters.celery_queue import CeleryQueue
+from bot.adapters.charts import PillowCharts
 from bot.adapters.deadline import GuardedStore
 from bot.adapters.definitions import PackagedDefinitions
 from bot.adapters.dispatcher import Dispatcher
@@ -111,6 +112,7 @@ def build_services(
         people=People(responders=frozenset(settings.responders), approvers=frozenset(settings.approvers)),
         timing=Timing(claim_within=timedelta(seconds=settings.claim_within_s)),
         playbook=settings.playbook,
+        charts=PillowCharts(),
         slack_hosts=settings.slack_hosts,
     )
     with store.write() as tx:

@@ -18,6 +18,7 @@
     │   ├── SlackAccessLost          the token is revoked, expired or of the wrong kind
     │   ├── SlackRefusedContent      Slack does not accept what was to be said
     │   └── SlackRefused             Slack refuses for good: archived, not there, not allowed
+    ├── ChartNotDrawn                a chart could not be drawn; the record holds its figures all the same
     ├── FileNotReadable              a file dropped in Slack could not be read; the message says why
     ├── Refused                      a flow does not do what was asked, and says why to the asker; nothing was recorded
     ├── Repeated                     this delivery was taken already; nothing is done twice
@@ -90,6 +91,10 @@ class DigestMismatch(ArtifactError):
 
 class UnknownArtifact(ArtifactError):
     """No stored file of that digest."""
+
+
+class ChartNotDrawn(BotError):
+    """A chart could not be drawn; the record holds its figures all the same."""
 
 
 class SlackError(BotError):

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from playbooks.evidence.chain import LedgerEntry
 from playbooks.evidence.entries import Payload
 from playbooks.guiding.case import Case
+from playbooks.guiding.chart_forms import Chart
 from playbooks.judging.ranks import RankEnd
 from playbooks.messages import JobRequest, NodeHello
 from playbooks.vocabulary import JobKind
@@ -306,6 +307,14 @@ class ArtifactStore(Protocol):
     def has(self, sha256: str) -> bool: ...
     def forget_drafts(self, *, before: datetime) -> int:
         """Delete what was begun before this time and never finished; returns how many files."""
+        ...
+
+
+class ChartPainter(Protocol):
+    """Charts as PNG."""
+
+    def paint(self, chart: Chart) -> bytes:
+        """Return the picture; the same chart gives the same bytes. Raises: ChartNotDrawn."""
         ...
 
 

@@ -50,13 +50,14 @@ class SlackFiles:
         self._token = token
         self._hosts = hosts
 
-    def reserve(self, name: str, size_bytes: int) -> tuple[str, str]:
-        """Return (upload URL, file id); nothing is visible yet.
+    def reserve(self, name: str, size_bytes: int, *, alt: str = "") -> tuple[str, str]:
+        """Return (upload URL, file id); nothing is visible yet. alt: what a picture shows, for who does not see it.
 
         Raises:
             SlackError: one of its kinds.
         """
-        answer = self._calls.call_form("files.getUploadURLExternal", filename=name, length=size_bytes)
+        told = {"alt_txt": alt} if alt else {}
+        answer = self._calls.call_form("files.getUploadURLExternal", filename=name, length=size_bytes, **told)
         return str(answer["upload_url"]), str(answer["file_id"])
 
     def upload(self, url: str, data: bytes) -> None:

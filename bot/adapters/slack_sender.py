@@ -166,7 +166,7 @@ class SlackSender:
         file_id = row.external_id
         if file_id is None:
             data = self._services.artifacts.get(sha256)
-            url, file_id = self._files.reserve(name, len(data))
+            url, file_id = self._files.reserve(name, len(data), alt=str(row.payload.get("alt", "")))
             with self._services.store.write() as tx:
                 tx.update_outbox(row.id, external_id=file_id)
             self._files.upload(url, data)

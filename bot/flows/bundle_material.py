@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from playbooks.evidence import bundle, chain
 from playbooks.evidence.canonical import canonical_bytes
 from playbooks.evidence.entries import BundleExported
-from playbooks.guiding.report_page import first_page
+from playbooks.guiding.charts import told_of
+from playbooks.guiding.report_page import Picture, first_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
 
     from bot.flows.services import Services
@@ -50,11 +51,14 @@ def build(
             missing.append(sha)
             continue
         total += meta.size_bytes
-        files[f"artifacts/{sha}-{_plain_name(meta.name)}"] = services.artifacts.get(sha)
+        files[_path(meta)] = services.artifacts.get(sha)
     return bundle.build(
         incident=case.incident,
         page=first_page(
-            case, head_hash=chain.head_hash(case.incident, record[-1].seq, record[-1].hash), exported_at=now
+            case,
+            head_hash=chain.head_hash(case.incident, record[-1].seq, record[-1].hash),
+            exported_at=now,
+            charts=_pictures(record, metas, files),
         ),
         ledger=ledger,
         files=files,
@@ -62,6 +66,26 @@ def build(
         created_at=now,
         missing=tuple(missing),
     )
+
+
+def _path(meta: ArtifactMeta) -> str:
+    return f"artifacts/{meta.sha256}-{_plain_name(meta.name)}"
+
+
+def _pictures(
+    record: Iterable[chain.LedgerEntry], metas: Mapping[str, ArtifactMeta], files: Mapping[str, bytes]
+) -> list[Picture]:
+    """Return the charts that are in the bundle, in the order of the record; of the stages the newest alone."""
+    found: list[Picture] = []
+    for entry in record:
+        for sha in entry.artifacts:
+            meta = metas.get(sha)
+            what = None if meta is None or _path(meta) not in files else told_of(meta.name)
+            if meta is not None and what is not None:
+                kind = what.partition(",")[0]
+                found = [one for one in found if kind != "stages" or not one.what.startswith("stages,")]
+                found.append(Picture(_path(meta), what, entry.seq))
+    return found
 
 
 def _parts(case: Case) -> Iterable[tuple[str, bytes]]:

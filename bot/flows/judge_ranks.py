@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from bot.flows.draw_charts import charts_of_attempt
 from bot.flows.held_engines import nodes_of_attempt, still_held
 from bot.flows.judge_launch import attempt_of, finding_of, follow_ups, log_file, moved_since, read_launch
 from bot.flows.stop_engines import stop_engines
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from bot.flows.draw_charts import ChartFile
     from bot.flows.judged import Context, LogFile
     from bot.flows.services import Services
-    from bot.ports import Job, Writing
+    from bot.ports import Incident, Job, Writing
 
 
 def rank_end(services: Services, context: Context) -> RankEnd:
@@ -87,13 +89,20 @@ def judge_ranks(tx: Writing, services: Services, jobs: Sequence[Job], *, now: da
         tx.append(head.incident, ended, actor="bot", at=now, post=not observed and number == 0)
     if not observed:
         return
-    case = tx.lock(head.incident).case
+    incident = tx.lock(head.incident)
     attempt = _attempt(head, ends, merged)
     reports = _reports(services, jobs)
     files = [job.report_sha256 for job in jobs if job.report_sha256 is not None]
     files += [ref.sha256 for report in reports.values() for ref in report.artifacts]
+    pictures = _charts(services, incident, attempt, observed, reports)
+    for picture in pictures:
+        tx.note_artifact(picture.meta(head.incident))
+        tx.artifact_stored(picture.sha256)
+        files.append(picture.sha256)
     nodes = frozenset(job.node for job in jobs)
-    replaced = [noted.payload for noted, _until in still_held(case, None) if nodes_of_attempt(noted.payload) & nodes]
+    replaced = [
+        noted.payload for noted, _until in still_held(incident.case, None) if nodes_of_attempt(noted.payload) & nodes
+    ]
     tx.append(head.incident, attempt, actor="bot", at=now, artifacts=tuple(dict.fromkeys(files)))
     for before in replaced:
         detail = f"attempt {attempt.attempt} took the node"
@@ -101,6 +110,8 @@ def judge_ranks(tx: Writing, services: Services, jobs: Sequence[Job], *, now: da
         stop_engines(tx, services, head.incident, before.attempt, nodes_of_attempt(before) - nodes, now=now)
     for shown in _logs(services, ends, reports):
         tx.enqueue(shown.kind, shown.payload(), incident=head.incident, at=now)
+    for picture in pictures:
+        tx.enqueue(picture.kind, picture.payload(), incident=head.incident, at=now)
     if merged.outcome is not Outcome.READY:
         held = frozenset(end.node for end in observed if end.launch.get("held_until"))
         stop_engines(tx, services, head.incident, attempt.attempt, held, now=now)
@@ -131,6 +142,19 @@ def _attempt(head: Job, ends: Sequence[RankEnd], merged: Merged) -> AttemptRecor
             "first_why": merged.why,
         }
     )
+
+
+def _charts(
+    services: Services,
+    incident: Incident,
+    attempt: AttemptRecorded,
+    observed: Sequence[RankEnd],
+    reports: dict[str, JobReport],
+) -> tuple[ChartFile, ...]:
+    """Return the charts, with the memory of each node that sent its facts."""
+    gpus = [(end.node, read_launch(reports[end.job_id]).memory_samples) for end in observed if end.job_id in reports]
+    earlier = [noted.payload for noted in incident.case.attempts]
+    return charts_of_attempt(services, attempt, earlier=earlier, gpus=gpus, language=incident.language)
 
 
 def _line(end: RankEnd) -> RankLine:

@@ -30,6 +30,8 @@ class Context:
     reports: Mapping[str, str]
     """Job ids of earlier attempts, with the digests of their reports."""
     now: datetime
+    language: str = "en"
+    """The incident's."""
 
 
 @dataclass(frozen=True, slots=True)

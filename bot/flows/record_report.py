@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bot.errors import UnknownIncident
 from bot.flows.advance_phase import advance_phase
 from bot.flows.ask_next import ask_next
+from bot.flows.draw_charts import charts_of
 from bot.flows.end_rank import end_rank
 from bot.flows.job_access import job_of, lock_job_of
 from bot.flows.judge_facts import judge_facts
@@ -29,6 +30,7 @@ from playbooks.vocabulary import JobOutcome
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from bot.flows.draw_charts import ChartFile
     from bot.flows.services import Services
     from bot.ports import Job, Reading, Writing
     from playbooks.messages import JobReport
@@ -53,12 +55,13 @@ def record_report(services: Services, report: JobReport) -> ReportReply:
         judged = _judge(services, context) if job.request.rank is None else rank_end(services, context)
     except LogWanted as wanted:
         return ReportReply(job_id=job.id, recorded=False, missing=(wanted.sha256,), detail=str(wanted), bot_time=now)
+    charts = charts_of(services, context, judged) if isinstance(judged, Judged) else ()
     services.artifacts.put(body)
     with services.store.write() as tx:
         job = lock_job_of(tx, report.job_id, report.node)
         if job.state is JobState.ENDED:
             return _answer_again(tx, job, report, digest, now)
-        _record(tx, services, job, report, judged, digest=digest, size=len(body), now=now)
+        _record(tx, services, job, report, judged, charts=charts, digest=digest, size=len(body), now=now)
         missing = _missing(tx, report)
     services.nudge()
     note = judged.note if isinstance(judged, Judged) else judged.why
@@ -75,7 +78,7 @@ def _context(reading: Reading, job: Job, report: JobReport, now: datetime) -> Co
             past = reading.job(job_id) if job_id else None
             if past is not None and past.report_sha256 is not None:
                 earlier[past.id] = past.report_sha256
-    return Context(job=job, report=report, case=incident.case, reports=earlier, now=now)
+    return Context(job=job, report=report, case=incident.case, reports=earlier, now=now, language=incident.language)
 
 
 def _judge(services: Services, context: Context) -> Judged:
@@ -112,6 +115,7 @@ def _record(
     report: JobReport,
     judged: Judged | RankEnd,
     *,
+    charts: tuple[ChartFile, ...],
     digest: str,
     size: int,
     now: datetime,
@@ -144,10 +148,15 @@ def _record(
         return
     if job.fence is not None:
         tx.end_lease(job.node, fence=job.fence)
-    for meta in judged.made:
+    for meta in (*judged.made, *(chart.meta(job.incident) for chart in charts)):
         tx.note_artifact(meta)
         tx.artifact_stored(meta.sha256)
-    files = (digest, *(ref.sha256 for ref in report.artifacts), *(meta.sha256 for meta in judged.made))
+    files = (
+        digest,
+        *(ref.sha256 for ref in report.artifacts),
+        *(meta.sha256 for meta in judged.made),
+        *(chart.sha256 for chart in charts),
+    )
     for number, payload in enumerate(judged.entries):
         by_node = number == 0 and not judged.by_bot
         tx.append(
@@ -161,6 +170,8 @@ def _record(
         tx.enqueue(judged.log.kind, judged.log.payload(), incident=job.incident, at=now)
         if isinstance(payload, HeldEnded):
             stop_the_rest(tx, services, job.incident, payload.attempt, but=job.node, now=now)
+    for chart in charts:
+        tx.enqueue(chart.kind, chart.payload(), incident=job.incident, at=now)
     for follow in judged.follow_ups:
         follow(tx, services, now)
     advance_phase(tx, services, job.incident, now=now)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from playbooks.vocabulary import Role
 
 if TYPE_CHECKING:
-    from bot.ports import ArtifactStore, Clock, Ids, Store
+    from bot.ports import ArtifactStore, ChartPainter, Clock, Ids, Store
     from playbooks.evidence.signing import PublicKey, SigningKey
     from playbooks.guiding.playbook import Playbook
     from playbooks.judging.boundary import Boundaries
@@ -109,5 +109,7 @@ class Services:
     timing: Timing = Timing()
     playbook: str = "kimi-k3"
     """Playbook of a new incident unless another is chosen."""
+    charts: ChartPainter | None = None
+    """Draws charts; without it the thread has none, and nothing else is missing."""
     slack_hosts: frozenset[str] = frozenset({"slack.com", "files.slack.com"})
     """Hosts that may see the bot token when a dropped file is read: Slack's, or the configured API URL's."""

@@ -6,7 +6,8 @@ record does not hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -25,12 +26,24 @@ _OUTCOMES = {
 }
 
 
-def first_page(case: Case, *, head_hash: str = "", exported_at: datetime | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart of the record. path: within the bundle; what: of what, as `stages, attempt 3`; seq: the entry that names it."""
+
+    path: str
+    what: str
+    seq: int
+
+
+def first_page(
+    case: Case, *, head_hash: str = "", exported_at: datetime | None = None, charts: Sequence[Picture] = ()
+) -> str:
     """Return the page as Markdown."""
     sections = (
         _summary(case),
         _failure(case),
         _attempts(case),
+        _charts(charts),
         _decision(case),
         _environment(case),
         _command(case),
@@ -125,6 +138,16 @@ def _attempts(case: Case) -> Iterator[str]:
             f"Attempts {score.payload.earlier} and {score.payload.later}: score {value} (#{score.seq}),"
             f" {plain(score.payload.why)}"
         )
+
+
+def _charts(charts: Sequence[Picture]) -> Iterator[str]:
+    if not charts:
+        return
+    yield "## Charts"
+    yield "Drawn from the record, which holds the figures: the tables above and below, and `ledger.jsonl`."
+    for chart in charts:
+        yield ""
+        yield f"![{plain(chart.what)} (#{chart.seq})]({chart.path})"
 
 
 def _attempt_row(noted: Noted[e.AttemptRecorded]) -> str:

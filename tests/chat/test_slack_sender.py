@@ -201,6 +201,16 @@ def test_a_file_is_uploaded_and_shared_into_the_thread(rig: Rig) -> None:
     assert file["shares"]["public"]["C0ONCALL"] == [{"thread_ts": rig.slack.messages[0].ts}]
 
 
+def test_a_pictures_alt_text_goes_to_slack_with_it(rig: Rig) -> None:
+    case = open_case(rig.bot)
+    sha256 = rig.bot.artifacts.put(b"\x89PNG")
+    rig.enqueue(
+        OutboxKind.FILE, {"sha256": sha256, "name": "chart.png", "title": "Stages", "alt": "1 failed: 42 s"}, case
+    )
+    rig.send()
+    assert rig.slack.files["F0001"]["alt"] == "1 failed: 42 s"
+
+
 def test_a_file_cut_between_upload_and_share_is_shared_once(rig: Rig) -> None:
     case = open_case(rig.bot)
     sha256 = rig.bot.artifacts.put(b"the log\n")

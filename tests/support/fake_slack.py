@@ -88,7 +88,12 @@ class FakeSlack:
                 return {"messages": [{"ts": m.ts, "text": m.text, "metadata": m.metadata} for m in found]}
             case "files.getUploadURLExternal":
                 file_id = f"F{len(self.files) + 1:04d}"
-                self.files[file_id] = {"name": arguments["filename"], "data": None, "shares": {}}
+                self.files[file_id] = {
+                    "name": arguments["filename"],
+                    "data": None,
+                    "shares": {},
+                    "alt": arguments.get("alt_txt", ""),
+                }
                 return {"upload_url": f"{self.url}upload/{file_id}", "file_id": file_id}
             case "files.completeUploadExternal":
                 file = self.files[arguments["files"][0]["id"]]
