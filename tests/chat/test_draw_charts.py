@@ -22,7 +22,8 @@ from playbooks.guiding import charts
 from playbooks.guiding.chart_forms import Chart
 from playbooks.judging.ladder_facts import Climbed, Ended, LadderFacts, Question, Rung, RungTry
 from playbooks.messages import CacheProbeParams, LadderParams, StageSpan
-from playbooks.vocabulary import JobKind, Outcome, Stage
+from playbooks.vocabulary import ErrorClass, JobKind, Outcome, Stage
+from tests.chat import test_groups as nodes
 from tests.chat.test_reports import claimed, failed, report_of, run_attempt
 from tests.core.test_prefix_cache import HIT, facts, shots
 from tests.support.bot_services import TestBot, make_bot, open_case, payloads
@@ -117,6 +118,21 @@ def test_a_probe_and_a_ladder_have_theirs(bot: TestBot) -> None:
     assert "input 512 failed: done 0/0, TTFT -, latency -, tok/s -" in ladder["alt"]
 
 
+def test_a_launch_over_two_nodes_has_one_timeline_and_a_line_of_memory_for_each(tmp_path: Path) -> None:
+    bot = nodes.two_nodes(tmp_path, charts=PillowCharts())
+    jobs = nodes.launch(bot)
+    for job in jobs:
+        nodes.claim(bot, job)
+    for job in jobs:
+        seen = nodes.facts(bot, Outcome.FAILED, ErrorClass.KV_CACHE_NO_MEMORY, stages=SPANS, memory_samples=samples(30))
+        assert nodes.report(bot, job, seen).recorded
+    assert [chart["name"] for chart in pictures(bot)] == ["chart-stages-1.png", "chart-memory-1.png"]
+    assert pictures(bot)[1]["alt"].endswith("gpu-a1 max 70.0 GiB; gpu-a2 max 70.0 GiB")
+    with bot.store.read() as reading:
+        entry = next(one for one in reading.entries(jobs[0].incident) if one.kind == "attempt:recorded")
+    assert {chart["sha256"] for chart in pictures(bot)} <= {*entry.artifacts}
+
+
 def test_a_report_sent_again_draws_nothing_again(bot: TestBot) -> None:
     job = claimed(bot, open_case(bot))
     report = report_of(bot, job, failed(mine(bot), stages=SPANS), catalogue=mine(bot))
@@ -178,7 +194,7 @@ def test_alt_texts_carry_the_figures_within_slacks_limit(language: str) -> None:
         assert chart is not None
         assert len(alt_text(chart, _)) <= MOST_ALT_CHARS
     assert many is not None
-    assert "200 failed: weight_loading, gpu_out_of_memory" in alt_text(many, _)
+    assert "200 failed: weight_loading, kv_cache_no_memory" in alt_text(many, _)
     assert "…" in alt_text(many, _)
 
 

@@ -26,7 +26,7 @@ def test_each_attempt_is_a_row_with_its_stages_and_how_it_ended() -> None:
         (4000, 13_000, "2", False),
         (13_000, 263_000, "3", True),
     ]
-    assert second.figures == ("weight_loading, gpu_out_of_memory, 4.4 min",)
+    assert second.figures == ("weight_loading, kv_cache_no_memory, 4.4 min",)
     assert [mark.shape for mark in second.marks] == [Shape.CROSS]
     assert [row.marks[-1].shape for row in chart.rows[3:]] == [Shape.SQUARE, Shape.RING, Shape.DISC]
 

@@ -27,7 +27,7 @@ def an_attempt(
             "baseline_digest": "b" * 64,
             "origin": "observed",
             "outcome": outcome,
-            "finding": {"stage": "weight_loading", "error_class": "gpu_out_of_memory"},
+            "finding": {"stage": "weight_loading", "error_class": "kv_cache_no_memory"},
             "stages": stages,
             "ready_ms": at if outcome is Outcome.READY else None,
             "stopped_after_ms": None if outcome is Outcome.READY else at,
