@@ -131,7 +131,7 @@ def make_bot(folder: Path, *, url: str | None = None, **changes: Any) -> TestBot
     return TestBot(services, store, clock, artifacts, node_key, nudges)
 
 
-def open_case(bot: TestBot, *, node: str | None = NODE, **changes: Any) -> str:
+def open_case(bot: TestBot, *, node: str | None = NODE, channel: str = "C0ONCALL", **changes: Any) -> str:
     """Open an incident and return its id."""
     services = bot.services
     text = services.definitions.playbook_bytes(services.playbook)
@@ -145,9 +145,7 @@ def open_case(bot: TestBot, *, node: str | None = NODE, **changes: Any) -> str:
         }
     )
     with services.store.write() as tx:
-        opened = tx.open_incident(
-            channel="C0ONCALL", owner=RESPONDER, payload=payload, at=bot.clock.now(), language="en"
-        )
+        opened = tx.open_incident(channel=channel, owner=RESPONDER, payload=payload, at=bot.clock.now(), language="en")
     return opened.id
 
 
