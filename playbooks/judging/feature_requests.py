@@ -30,9 +30,9 @@ _ANSWER_TOKENS = 1024
 """Room for a model that thinks before it answers."""
 _LONG_ANSWER = 32
 _PIXELS = 32
-_FILLER = "The garden behind the old bridge was quiet in the morning. "
-"""Twelve tokens or so in any tokenizer."""
-_FILLER_TOKENS = 12
+FILLER = "The garden behind the old bridge was quiet in the morning. "
+FILLER_TOKENS = 14
+"""What a sentence of filler is in most tokenizers; where the engine tells, it is asked."""
 LONG_SHARE = (1, 2)
 """A long context is this much of the longest that the engine takes."""
 
@@ -67,10 +67,12 @@ class Asked:
         return bool(self.body.get("stream"))
 
 
-def request(feature: Feature, n: int, *, model: str | None, max_len: int | None = None) -> Asked:
+def request(
+    feature: Feature, n: int, *, model: str | None, max_len: int | None = None, filler_tokens: int = FILLER_TOKENS
+) -> Asked:
     """Return try `n` (from 1) of a feature. Tries of tools stream every second time, for parsers differ there.
 
-    max_len: the longest context of the engine in tokens; needed for `long_context`.
+    max_len: the longest context of the engine in tokens, and filler_tokens those of one sentence of filler; for `long_context`.
     """
     subject = _SUBJECTS[(n - 1) % len(_SUBJECTS)]
     asked = Asked(subject, {})
@@ -85,7 +87,7 @@ def request(feature: Feature, n: int, *, model: str | None, max_len: int | None 
         case "vision":
             asked = _vision(n)
         case "long_context":
-            asked = _long(subject, max_len or 0)
+            asked = _long(subject, max_len or 0, filler_tokens)
         case "speculative_decoding":
             asked = Asked(subject, _chat(f"Write the name {subject} ten times.", max_tokens=64))
     common = {"temperature": 0.6, "seed": n, **({"model": model} if model else {})}
@@ -141,9 +143,9 @@ def _vision(n: int) -> Asked:
     return Asked(name, _chat(parts))
 
 
-def _long(subject: str, max_len: int) -> Asked:
+def _long(subject: str, max_len: int, filler_tokens: int) -> Asked:
     tokens = max_len * LONG_SHARE[0] // LONG_SHARE[1]
-    text = _FILLER * max(tokens // _FILLER_TOKENS, 1)
+    text = FILLER * max(tokens // filler_tokens, 1)
     return Asked(
         subject, _chat(f"{text}\nThe word of the day is {subject}. Which word is it?", max_tokens=_LONG_ANSWER)
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from playbooks.judging.feature_facts import Feature, FeatureProbeFacts, FeatureTry, ToolCall
-from playbooks.judging.feature_requests import Asked, request
+from playbooks.judging.feature_requests import FILLER, Asked, request
 from playbooks.messages import FeatureProbeParams, JobRequest
 from workers.errors import UnusableRequest
 from workers.jobs.cache_probe import Endpoint
@@ -20,6 +21,8 @@ from workers.jobs.redacting import clean
 from workers.ports import Control, EngineHttp
 
 MOST_TRIES = 50
+_MEASURED = 8
+"""Sentences of filler that are measured at once."""
 _ALIVE_WAIT_S = 0.5
 """A dying engine breaks its connections a moment before its process is gone."""
 _DEAD_AFTER = 3
@@ -89,12 +92,17 @@ def probe_feature(
     facts = FeatureProbeFacts(feature=feature, target=target, max_len=max_len)
     if feature == "long_context" and max_len is None:
         return facts.model_copy(update={"why_not": "the engine does not say how long its context is"})
+    sizes: dict[str, Any] = {"max_len": max_len}
+    if feature == "long_context" and (
+        measured := http.tokens(where.url, FILLER * _MEASURED, model=where.model, headers=where.headers)
+    ):
+        sizes["filler_tokens"] = max(-(-len(measured) // _MEASURED), 1)
     before = _drafts(http, where)
     made: list[FeatureTry] = []
     for n in range(1, tries + 1):
         check()
         tell(f"{feature}: try {n} of {tries}")
-        asked = make(feature, n, model=where.model, max_len=max_len)
+        asked = make(feature, n, model=where.model, **sizes)
         answer = http.chat(where.url, asked.body, n=n, asked=asked.subject, timeout_s=timeout_s, headers=where.headers)
         made.append(answer)
         if len(made) >= _DEAD_AFTER and all(one.http_status is None for one in made[-_DEAD_AFTER:]):
