@@ -14,6 +14,8 @@ Runs on the standard library alone. What it does stands in a JSON file named by 
     slow_s      how long a completion takes
     status      HTTP status of completions
     health_after_s  seconds until /health says 200
+    ranks       by --node-rank: what replaces the above for that rank
+    meet        let the ranks meet at --master-addr before the lines, as torch does: one whose peer is gone says so and exits
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -31,8 +34,19 @@ from pathlib import Path
 SCRIPT = json.loads(Path(os.environ["SCRIPT"]).read_text(encoding="utf-8")) if "SCRIPT" in os.environ else {}
 
 
+PEER_GONE = (
+    "Traceback (most recent call last):",
+    '  File "/x/parallel_state.py", line 1, in barrier',
+    "    store.wait()",
+    "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed.",
+)
+
+
 def option(name: str, default: str) -> str:
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
+
+
+SCRIPT |= SCRIPT.get("ranks", {}).get(option("--node-rank", "0"), {})
 
 
 class Api(BaseHTTPRequestHandler):
@@ -109,6 +123,36 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def meet() -> None:
+    """Wait for the other ranks, then watch them from a thread."""
+    place = (option("--master-addr", "127.0.0.1"), int(option("--master-port", "29501")))
+    peers: list[socket.socket] = []
+    if option("--node-rank", "0") == "0":
+        with socket.create_server(place) as server:
+            peers += [server.accept()[0] for _ in range(int(option("--nnodes", "1")) - 1)]
+    else:
+        while not peers:
+            try:
+                peers.append(socket.create_connection(place, timeout=1))
+            except OSError:
+                time.sleep(0.05)
+    for peer in peers:
+        peer.settimeout(None)
+        threading.Thread(target=watch, args=(peer,), daemon=True).start()
+
+
+def watch(peer: socket.socket) -> None:
+    """End as an engine does whose peer is gone."""
+    try:
+        gone = not peer.recv(1)
+    except OSError:
+        gone = True
+    if gone:
+        for line in PEER_GONE:
+            say(line)
+        os._exit(1)
+
+
 def main() -> None:
     if SCRIPT.get("ignore_term"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -122,6 +166,8 @@ def main() -> None:
             ],
             start_new_session=SCRIPT.get("escape", False),
         )
+    if SCRIPT.get("meet"):
+        meet()
     for line in SCRIPT.get("lines", ()):
         pause, text = line if isinstance(line, list) else (SCRIPT.get("pause_s", 0), line)
         time.sleep(pause)
