@@ -45,7 +45,7 @@ def until_the_other_is_gone(nodes: TwoNodes, victim: int, *, held: bool) -> floa
     nodes.gone(jobs[1 - victim])
     took = time.monotonic() - started
     nodes.gone(jobs[victim])
-    until(lambda: nodes.free(), "free nodes")
+    until(nodes.free, "free nodes")
     return took
 
 

@@ -12,6 +12,7 @@ from bot.flows.once import lock_open, once
 from bot.flows.record_log import record_taken
 from bot.flows.showing import Asker
 from bot.flows.take_log import take_log
+from playbooks.guiding import seen
 from playbooks.messages import WatchedOffer, WatchedReply
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _of_this_node(reading: Reading, offer: WatchedOffer) -> Incident:
     incident = reading.incident(offer.incident)
     if incident is None:
         raise UnknownIncident(f"no incident {offer.incident}")
-    node = incident.case.opened.payload.node
-    if node is not None and node != offer.node:
-        raise NotThatNode(f"{offer.incident} is no incident of {offer.node}, but of {node}")
+    nodes = seen.nodes_of(incident.case)
+    if nodes and offer.node not in nodes:
+        raise NotThatNode(f"{offer.incident} is no incident of {offer.node}, but of {', '.join(nodes)}")
     return incident

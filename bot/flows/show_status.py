@@ -9,7 +9,7 @@ from bot.blocks.elements import Block, Message
 from bot.blocks.notices import run_again
 from bot.flows.case_playbook import case_playbook
 from bot.flows.freeze_baseline import runnable
-from bot.flows.held_engines import still_held
+from bot.flows.held_engines import nodes_of_attempt, still_held
 from bot.flows.showing import Asker, dashboard_of, known, language_for
 from playbooks.guiding import seen
 from playbooks.guiding.checklist import items, next_step
@@ -141,7 +141,7 @@ def _node(services: Services, reading: Reading, name: str, node: Node | None, no
             f"{incident.id}, attempt {noted.payload.attempt}, {until:%H:%M} UTC"
             for incident in reading.incidents()
             for noted, until in still_held(incident.case, now)
-            if noted.payload.node == name
+            if name in nodes_of_attempt(noted.payload)
         ]
     return overview.NodeLine(
         name=name,

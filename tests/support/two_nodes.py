@@ -116,9 +116,15 @@ class TwoNodes:
         until(told, "hellos", 60)
 
     def launch(
-        self, *, hold_s: int = 0, limits: Limits | None = None, incident: str | None = None, **what: Any
+        self,
+        *,
+        hold_s: int = 0,
+        limits: Limits | None = None,
+        incident: str | None = None,
+        baseline: Baseline | None = None,
+        **what: Any,
     ) -> list[Job]:
-        """Ask for a launch on both nodes; `what` is the engine's script."""
+        """Ask for a launch on both nodes; `what` is the engine's script where no baseline is given."""
         self.scripts += 1
         incident = incident or open_case(self.bot, node=NODES[0], nodes=list(NODES))
         wish = Wish(
@@ -127,7 +133,8 @@ class TwoNodes:
             node=NODES[0],
             requested_by=f"user:{RESPONDER}",
             attempt=1,
-            baseline=Baseline(
+            baseline=baseline
+            or Baseline(
                 engine="process",
                 interpreter=Interpreter(python=sys.executable),
                 argv=(str(self.folder / "models" / "tiny"),),
@@ -185,8 +192,11 @@ class TwoNodes:
 
 
 @contextmanager
-def two_nodes(folder: Path) -> Iterator[TwoNodes]:
-    """Run broker, bot interface, dispatcher and two workers; all of it is gone afterwards."""
+def two_nodes(folder: Path, *, more_policy: str = "", models: Path | None = None) -> Iterator[TwoNodes]:
+    """Run broker, bot interface, dispatcher and two workers; all of it is gone afterwards.
+
+    more_policy: further interpreters of the nodes' policy, as TOML. models: a folder of models besides the test's own.
+    """
     with ExitStack() as stack:
         broker = stack.enter_context(_broker(folder))
         keys = {node: SigningKey.generate() for node in NODES}
@@ -208,7 +218,8 @@ def two_nodes(folder: Path) -> Iterator[TwoNodes]:
         vllm = folder / "vllm"
         vllm.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ENGINE}" "$@"\n', encoding="utf-8")
         vllm.chmod(0o755)
-        workers = {node: _worker(folder, node, keys[node], bot, url, broker) for node in NODES}
+        policy = _policy(folder, vllm, models) + more_policy
+        workers = {node: _worker(folder, node, keys[node], bot, url, broker, policy) for node in NODES}
         for worker in workers.values():
             worker.start()
             stack.callback(worker.end)
@@ -217,26 +228,28 @@ def two_nodes(folder: Path) -> Iterator[TwoNodes]:
         yield nodes
 
 
-def _worker(folder: Path, node: str, key: SigningKey, bot: TestBot, url: str, broker: str) -> Worker:
-    home = folder / node
-    home.mkdir()
-    bot_key = bot.services.signing_key.public_text
-    written = {"schema": "baseline-node-key/1", "node": node, "private_key": key.to_text(), "bot_public_key": bot_key}
-    (home / "key.json").write_text(json.dumps(written), encoding="utf-8")
-    (home / "policy.toml").write_text(
-        f"""schema = "baseline-node-policy/1"
+def _policy(folder: Path, vllm: Path, models: Path | None) -> str:
+    folders = ", ".join(f'"{path}"' for path in (folder / "models", models) if path is not None)
+    return f"""schema = "baseline-node-policy/1"
 engines = ["process"]
-model_dirs = ["{folder / "models"}"]
-env = ["SCRIPT"]
+model_dirs = [{folders}]
+env = ["SCRIPT", "VLLM_*", "HF_HUB_OFFLINE"]
 ports = [21000, 29999]
 address = "127.0.0.1"
 cluster_ports = [30100, 30999]
 [[interpreters]]
 python = "{sys.executable}"
-vllm = "{folder / "vllm"}"
-""",
-        encoding="utf-8",
-    )
+vllm = "{vllm}"
+"""
+
+
+def _worker(folder: Path, node: str, key: SigningKey, bot: TestBot, url: str, broker: str, policy: str) -> Worker:
+    home = folder / node
+    home.mkdir()
+    bot_key = bot.services.signing_key.public_text
+    written = {"schema": "baseline-node-key/1", "node": node, "private_key": key.to_text(), "bot_public_key": bot_key}
+    (home / "key.json").write_text(json.dumps(written), encoding="utf-8")
+    (home / "policy.toml").write_text(policy, encoding="utf-8")
     environment = {
         "BASELINE_BOT_URL": url,
         "BASELINE_BROKER_URL": broker,

@@ -87,6 +87,7 @@ def test_two_groups_at_once_run_one_after_the_other(nodes: TwoNodes) -> None:
     assert first[-1] < second[0]
 
 
+@pytest.mark.services  # a start of its own: too long for the default run
 def test_a_follower_alone_is_noticed_by_the_silence_limit(fresh: TwoNodes) -> None:
     fresh.workers[NODES[0]].end()
     head, follower = fresh.launch(meet=True, lines=[START], limits=Limits(total_s=60, stages=SHORT))
@@ -98,6 +99,7 @@ def test_a_follower_alone_is_noticed_by_the_silence_limit(fresh: TwoNodes) -> No
     assert fresh.now_of(head).state is JobState.ENDED
 
 
+@pytest.mark.services  # a start of its own: too long for the default run
 def test_a_killed_worker_is_a_lost_rank_and_the_other_one_ends(fresh: TwoNodes) -> None:
     head, follower = fresh.launch(lines=[START])
     for job in (head, follower):
