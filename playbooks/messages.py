@@ -169,6 +169,8 @@ class LaunchFacts(Message):
     """The baseline with what only the node can see filled in (packages, model files, driver, GPUs)."""
     memory_samples: tuple[tuple[int, int], ...] = ()
     """(milliseconds since start, GPU memory in use in bytes over all GPUs); empty without GPUs."""
+    gpu_memory: dict[str, tuple[tuple[int, int], ...]] = {}
+    """The same by GPU (`GPU 0`), thinned to what a chart shows; each second stands in the artifact `gpu-memory.csv`."""
     tenants: tuple[str, ...] = ()
     left_behind: tuple[str, ...] = ()
     """What could not be verified gone; empty = nothing was left."""

@@ -195,6 +195,10 @@ class MemoryWatch(Protocol):
         """Return (milliseconds since the start, bytes in use over all GPUs) so far."""
         ...
 
+    def by_gpu(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Return the same of each GPU by its name (`GPU 0`)."""
+        ...
+
     def close(self) -> None: ...
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bot.flows.judged import Context, Judged
     from bot.flows.services import Services
     from playbooks.guiding.chart_forms import Chart
+    from playbooks.messages import LaunchFacts
 
 log = structlog.get_logger(__name__)
 
@@ -69,12 +70,17 @@ def charts_of(services: Services, context: Context, judged: Judged) -> tuple[Cha
     for payload in judged.entries:
         if isinstance(payload, AttemptRecorded):
             earlier = [noted.payload for noted in context.case.attempts]
-            gpus = [("all GPUs", read_launch(context.report).memory_samples)]
+            gpus = gpus_of(read_launch(context.report))
             found += charts_of_attempt(services, payload, earlier=earlier, gpus=gpus, language=context.language)
         elif isinstance(payload, CacheProbed | LadderClimbed):
             chart = charts.cache_table(payload) if isinstance(payload, CacheProbed) else charts.ladder(payload)
             found += _drawn(services, chart, translator(context.language))
     return tuple(found)
+
+
+def gpus_of(facts: LaunchFacts) -> list[tuple[str, Sequence[tuple[int, int]]]]:
+    """Return the samples of each GPU; of an older worker those over all of them."""
+    return list(facts.gpu_memory.items()) or [("all GPUs", facts.memory_samples)]
 
 
 def charts_of_attempt(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from bot.flows.draw_charts import charts_of_attempt
+from bot.flows.draw_charts import charts_of_attempt, gpus_of
 from bot.flows.held_engines import nodes_of_attempt, still_held
 from bot.flows.judge_launch import attempt_of, finding_of, follow_ups, log_file, moved_since, read_launch
 from bot.flows.stop_engines import stop_engines
@@ -152,7 +152,12 @@ def _charts(
     reports: dict[str, JobReport],
 ) -> tuple[ChartFile, ...]:
     """Return the charts, with the memory of each node that sent its facts."""
-    gpus = [(end.node, read_launch(reports[end.job_id]).memory_samples) for end in observed if end.job_id in reports]
+    gpus = [
+        (f"{end.node} {name}", samples)
+        for end in observed
+        if end.job_id in reports
+        for name, samples in gpus_of(read_launch(reports[end.job_id]))
+    ]
     earlier = [noted.payload for noted in incident.case.attempts]
     return charts_of_attempt(services, attempt, earlier=earlier, gpus=gpus, language=incident.language)
 

@@ -96,6 +96,13 @@ def test_memory_is_drawn_where_it_was_sampled(bot: TestBot) -> None:
     assert memory["alt"] == "GPU memory of attempt 1. all GPUs max 70.0 GiB"
 
 
+def test_each_gpu_has_a_line_where_the_worker_tells_them_apart(bot: TestBot) -> None:
+    by_gpu = {f"GPU {number}": samples(40, gib=60 + number) for number in range(2)}
+    launch = failed(mine(bot), stages=SPANS, memory_samples=samples(40, gib=121), gpu_memory=by_gpu)
+    run_attempt(bot, open_case(bot), 1, launch, mine(bot))
+    assert pictures(bot)[1]["alt"] == "GPU memory of attempt 1. GPU 0 max 60.0 GiB; GPU 1 max 61.0 GiB"
+
+
 def test_an_attempt_without_stages_has_no_picture(bot: TestBot) -> None:
     run_attempt(bot, open_case(bot), 1, failed(mine(bot)), mine(bot))
     assert pictures(bot) == []
@@ -127,7 +134,7 @@ def test_a_launch_over_two_nodes_has_one_timeline_and_a_line_of_memory_for_each(
         seen = nodes.facts(bot, Outcome.FAILED, ErrorClass.KV_CACHE_NO_MEMORY, stages=SPANS, memory_samples=samples(30))
         assert nodes.report(bot, job, seen).recorded
     assert [chart["name"] for chart in pictures(bot)] == ["chart-stages-1.png", "chart-memory-1.png"]
-    assert pictures(bot)[1]["alt"].endswith("gpu-a1 max 70.0 GiB; gpu-a2 max 70.0 GiB")
+    assert pictures(bot)[1]["alt"].endswith("gpu-a1 all GPUs max 70.0 GiB; gpu-a2 all GPUs max 70.0 GiB")
     with bot.store.read() as reading:
         entry = next(one for one in reading.entries(jobs[0].incident) if one.kind == "attempt:recorded")
     assert {chart["sha256"] for chart in pictures(bot)} <= {*entry.artifacts}

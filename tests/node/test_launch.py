@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from playbooks.messages import LaunchFacts, Limits, RequestFacts, StageLimit, SweepFacts
 from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
 from tests.support.fake_bot import FakeBot
-from tests.support.node_builders import TestNode, baseline, job, make_node, policy, script
+from tests.support.node_builders import FakeGpus, TestNode, Watched, baseline, job, make_node, policy, script
 from workers.adapters import process_table
 from workers.jobs.duties import Duties
 from workers.jobs.holding import keep, ref_of
@@ -77,6 +78,22 @@ def test_a_launch_that_exits_by_itself_reports_code_log_and_finding(node: TestNo
     assert facts.log_lines == len(NO_MODEL)
     assert facts.log_sha256 in node.bot.files
     assert node.bot.files[facts.log_sha256].decode().splitlines() == NO_MODEL
+
+
+def test_gpu_memory_is_told_thinned_and_kept_by_the_second(node: TestNode) -> None:
+    gpus = {"GPU 0": tuple((at * 1000, at) for at in range(1500)), "GPU 1": ((0, 7), (2000, 9))}
+    node.deps = replace(node.deps, gpus=FakeGpus({}, watched=Watched(gpus)))
+    facts = launch(node, lines=NO_MODEL, exit=1)
+    assert len(facts.gpu_memory["GPU 0"]) <= 600
+    assert facts.gpu_memory["GPU 0"][-1] == (1_499_000, 1499)
+    assert facts.gpu_memory["GPU 1"] == gpus["GPU 1"]
+    assert len(facts.memory_samples) <= 1200
+    report = node.bot.report_of("job-1")
+    assert report is not None
+    (kept,) = [ref for ref in report.artifacts if ref.name == "gpu-memory.csv"]
+    lines = node.bot.files[kept.sha256].decode().splitlines()
+    assert lines[:4] == ["ms,GPU 0,GPU 1", "0,0,7", "1000,1,", "2000,2,9"]
+    assert len(lines) == 1501
 
 
 def test_a_fatal_line_does_not_wait_for_an_engine_that_swallows_its_end(

@@ -171,6 +171,22 @@ def test_memory_is_sampled_while_it_is_watched(library: Path, monkeypatch: pytes
         time.sleep(0.02)
     watch.close()
     assert watch.samples()[0][1] == 6 << 30
+    assert [(name, samples[0][1]) for name, samples in watch.by_gpu().items()] == [
+        ("GPU 0", 3 << 30),
+        ("GPU 1", 3 << 30),
+    ]
+
+
+def test_a_lost_gpu_costs_its_own_samples_alone(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LD_LIBRARY_PATH": library, "STUB_USED": 1 << 30, "STUB_COUNT": 3, "STUB_LOST": 1}.items():
+        monkeypatch.setenv(name, str(value))
+    watch = NvmlReader().watch()
+    deadline = time.monotonic() + 20
+    while not watch.samples() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    watch.close()
+    assert list(watch.by_gpu()) == ["GPU 0", "GPU 2"]
+    assert watch.samples()[0][1] == 2 << 30
 
 
 def test_a_recorded_root_has_no_nvml() -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from workers.jobs.running import Delivered, run_delivery
 from workers.journal import Journal
 from workers.policy import NodePolicy
 from workers.policy.file import ArgumentRules, InterpreterRule
-from workers.ports import Facts, Scene
+from workers.ports import Facts, MemoryWatch, Scene
 
 ENGINE = Path(__file__).with_name("scripted_engine.py")
 SOON = timedelta(minutes=10)
@@ -40,6 +40,26 @@ class NoWatch:
     def samples(self) -> tuple[tuple[int, int], ...]:
         return ()
 
+    def by_gpu(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        return {}
+
+    def close(self) -> None:
+        return
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Samples of each GPU that a test sets."""
+
+    gpus: dict[str, tuple[tuple[int, int], ...]]
+
+    def samples(self) -> tuple[tuple[int, int], ...]:
+        at = [ms for ms, _used in next(iter(self.gpus.values()))]
+        return tuple((ms, sum(dict(one).get(ms, 0) for one in self.gpus.values())) for ms in at)
+
+    def by_gpu(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        return self.gpus
+
     def close(self) -> None:
         return
 
@@ -49,12 +69,13 @@ class FakeGpus:
     """GPU facts that a test sets; each read takes the next of `later` when there is one."""
 
     facts: Facts
+    watched: MemoryWatch = field(default_factory=NoWatch)
 
     def read(self) -> Facts:
         return dict(self.facts)
 
-    def watch(self) -> NoWatch:
-        return NoWatch()
+    def watch(self) -> MemoryWatch:
+        return self.watched
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 A process of its own because NVML calls have no time-out and may hang in the kernel, and because a long-lived process would
 keep the library of before a driver upgrade. Each call has its own status; error codes are told by value, never by text.
-`--watch` prints the memory in use over all GPUs once a second instead.
+`--watch` prints the memory in use of each GPU once a second instead.
 """
 
 from __future__ import annotations
@@ -205,15 +205,19 @@ def read() -> dict[str, Field]:
     return fields
 
 
+def _used(index: int) -> int:
+    return int(_memory(pynvml.nvmlDeviceGetHandleByIndex(index))["used"])
+
+
 def watch() -> None:
-    """Print the memory in use over all GPUs once a second until nobody reads."""
+    """Print the monotonic clock in milliseconds and the bytes in use of each GPU (`-` = not told), once a second."""
     if _code(pynvml.nvmlInit)[0]:
         return
-    handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    start = time.monotonic()
-    while handles:
-        used = sum(_memory(handle)["used"] for handle in handles)
-        print(f"{round((time.monotonic() - start) * 1000)} {used}", flush=True)
+    indexes = range(pynvml.nvmlDeviceGetCount())
+    while indexes:
+        found = [_code(lambda index=index: _used(index)) for index in indexes]  # type: ignore[misc]
+        used = ("-" if code else str(value) for code, value in found)
+        print(round(time.monotonic() * 1000), *used, flush=True)
         time.sleep(1)
 
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 
 from playbooks.messages import FieldValue
 from playbooks.vocabulary import FieldStatus
@@ -68,7 +69,8 @@ class NvmlWatch:
     """Samples of GPU memory from a process that is ended by `close`."""
 
     def __init__(self) -> None:
-        self._samples: list[tuple[int, int]] = []
+        self._samples: list[tuple[int, tuple[int | None, ...]]] = []
+        self._started_ms = round(time.monotonic() * 1000)
         self._child = subprocess.Popen(  # noqa: S603 - our own module
             [*_PROBE, "--watch"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
         )
@@ -76,8 +78,17 @@ class NvmlWatch:
         self._thread.start()
 
     def samples(self) -> tuple[tuple[int, int], ...]:
-        """Return what was sampled so far."""
-        return tuple(self._samples)
+        """Return what was sampled so far, over all GPUs that told."""
+        return tuple((at, sum(one for one in used if one is not None)) for at, used in tuple(self._samples))
+
+    def by_gpu(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """Return what was sampled so far of each GPU; a second in which it did not tell is left out."""
+        found: dict[str, list[tuple[int, int]]] = {}
+        for at, used in tuple(self._samples):
+            for index, one in enumerate(used):
+                if one is not None:
+                    found.setdefault(f"GPU {index}", []).append((at, one))
+        return {name: tuple(samples) for name, samples in found.items()}
 
     def close(self) -> None:
         """Sample no more."""
@@ -87,8 +98,9 @@ class NvmlWatch:
 
     def _collect(self) -> None:
         for line in self._child.stdout or ():
-            at, used = line.split()
-            self._samples.append((int(at), int(used)))
+            at, *used = line.split()
+            told = tuple(None if one == b"-" else int(one) for one in used)
+            self._samples.append((max(0, int(at) - self._started_ms), told))
 
 
 def _abandon(child: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+from playbooks.guiding.chart_forms import thinned
 from playbooks.judging.baseline import Baseline
 from playbooks.judging.finding import Finding
 from playbooks.judging.first_failure import Analyser
@@ -22,6 +23,7 @@ from playbooks.vocabulary import ErrorClass, Outcome, Stage
 from workers.errors import JobError, StartFailed
 from workers.jobs.deps import Deps, Done
 from workers.jobs.holding import STOP_GRACE_S, replace_held
+from workers.jobs.memory_file import MEMORY_FILE, as_csv
 from workers.jobs.own_port import meeting_port, own_port
 from workers.jobs.readiness import DEFAULT_SAMPLE, NoProbe, ReadyProbe, Target
 from workers.jobs.redacting import LiveCleaner, clean
@@ -30,11 +32,13 @@ from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
 from workers.policy import Allowed, allow_launch
 from workers.policy.arguments import read_options
 from workers.policy.judge import SECRET
-from workers.ports import Control, Engine, Facts, LaunchSpec, RunningEngine
+from workers.ports import Control, Engine, Facts, LaunchSpec, MemoryWatch, RunningEngine
 
 LOG_NAME = "engine.log"
 FAILED_GRACE_S = 1.0
 """A failed engine is given little time: its own teardown takes many seconds and tells nothing."""
+_POINTS = 600
+"""Samples of each GPU in the facts: a chart has no more columns, and a report of 16 GPUs stays small."""
 _OTHER_PORTS = 2
 """How often a launch is started on another port when a program that makes no promises took the worker's own meanwhile."""
 _LIBRARY_NOT_FOUND, _DRIVER_NOT_LOADED = 12, 9
@@ -110,7 +114,7 @@ def _run(attempt: _Attempt, engine: Engine, before: Facts, resolved: Baseline) -
             "held": held,
             "resolved": resolved,
             "left_behind": tuple(left),
-            "memory_samples": memory.samples(),
+            **attempt.memory(memory),
             "tenants": tuple(value_of(before, "tenants") or ()),
         }
     )
@@ -171,6 +175,16 @@ class _Attempt:
             cleaner=LiveCleaner(self._allowed.secrets),
         )
         return self._watch.run()
+
+    def memory(self, watch: MemoryWatch) -> dict[str, object]:
+        """Return the memory in use for the facts; every sample of every GPU is in the spool then."""
+        by_gpu = watch.by_gpu()
+        if by_gpu:
+            self.deps.spool.save_text(self.request.job_id, MEMORY_FILE, as_csv(by_gpu), media_type="text/csv")
+        return {
+            "memory_samples": thinned(watch.samples()),
+            "gpu_memory": {name: thinned(samples, _POINTS) for name, samples in by_gpu.items()},
+        }
 
     def facts(self, engine: RunningEngine, ending: Ending) -> LaunchFacts:
         """Return what was observed; the log is in the spool then, with what a stop still printed."""
