@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _HIGH = 520
 _LEFT, _RIGHT = MARGIN + 90, WIDTH - MARGIN - 10
 _INKS = ("#0072b2", "#d55e00", "#009e73", "#a3548a", "#e69f00", "#56b4e9", "#6b6b00", "#1d1c1d")
-_THICK = 4
+_THICK, _NAME = 4, 60
 
 
 def laid_out(chart: Curve) -> Sheet:
@@ -81,14 +81,15 @@ def _time(sheet: Sheet, chart: Curve, x: Callable[[int], int]) -> None:
 
 
 def _names(sheet: Sheet, chart: Curve) -> None:
-    """Place the lines' names in two columns, each behind a piece of its line."""
-    column = (WIDTH - 2 * MARGIN) // 2
+    """Place the lines' names behind a piece of each: in two columns, in one where a name is too long for that."""
+    half = (WIDTH - 2 * MARGIN) // 2
+    columns = 2 if all(width(line.label) <= half - _NAME for line in chart.lines) else 1
     for number, line in enumerate(chart.lines):
-        left, top = MARGIN + number % 2 * column, sheet.height + number // 2 * LINE
+        left, top = MARGIN + number % columns * half, sheet.height + number // columns * LINE
         middle = float(top + TEXT // 2 + 2)
         sheet.strokes.append(Stroke(((float(left), middle), (float(left + 34), middle)), _INKS[number % len(_INKS)], 8))
-        sheet.write(line.label, left + 48, top, room=column - 60)
-    sheet.height += (len(chart.lines) + 1) // 2 * LINE
+        sheet.write(line.label, left + 48, top, room=2 * half // columns - _NAME)
+    sheet.height += -(-len(chart.lines) // columns) * LINE
     if chart.left_out:
         sheet.write(f"{chart.left_out} more not drawn", MARGIN, sheet.height, colour=DIM)
         sheet.height += LINE
