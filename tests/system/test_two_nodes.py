@@ -12,7 +12,7 @@ import pytest
 from bot.flows.cancel_job import cancel_job
 from bot.ports import JobState
 from playbooks.messages import Limits, StageLimit
-from playbooks.vocabulary import Stage
+from playbooks.vocabulary import JobKind, Stage
 from tests.support.bot_services import payloads
 from tests.support.two_nodes import LOADING, NODES, OOM, START, TwoNodes, two_nodes, until
 
@@ -45,6 +45,30 @@ def test_ready_together_held_together_and_gone_together(nodes: TwoNodes) -> None
     nodes.gone(follower)
     [ended] = until(lambda: payloads(nodes.bot, head.incident, "held:ended"), "the end of the held engines")
     assert ended["how"] == "died"
+
+
+def test_a_sweep_spares_both_and_a_stop_of_one_ends_both(nodes: TwoNodes) -> None:
+    head, follower = nodes.launch(meet=True, ranks=SERVES, hold_s=600)
+    assert nodes.attempt(head)["outcome"] == "ready"
+    for node in NODES:
+        nodes.ask(head.incident, JobKind.SWEEP, node)
+    until(lambda: len(payloads(nodes.bot, head.incident, "job:ended")) == 2, "both sweeps")
+    assert nodes.engines(head)
+    assert nodes.engines(follower)
+    nodes.ask(head.incident, JobKind.STOP, NODES[1], attempt=1)
+    for job in (head, follower):
+        nodes.gone(job)
+    [ended] = until(lambda: payloads(nodes.bot, head.incident, "held:ended"), "the end of the held engines")
+    assert ended["how"] in {"stopped", "died"}
+
+
+def test_the_time_of_a_held_launch_is_over_on_every_node(nodes: TwoNodes) -> None:
+    head, follower = nodes.launch(ranks=SERVES, hold_s=2)
+    assert nodes.attempt(head)["outcome"] == "ready"
+    for job in (head, follower):
+        nodes.gone(job)
+    [ended] = until(lambda: payloads(nodes.bot, head.incident, "held:ended"), "the end of the held engines")
+    assert ended["how"] == "expired"
 
 
 def test_the_head_dies_and_the_follower_goes_with_it(nodes: TwoNodes) -> None:
