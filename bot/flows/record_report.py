@@ -166,10 +166,10 @@ def _record(
             at=now,
             artifacts=files if number == 0 else (),
         )
-    if judged.log is not None and services.artifacts.has(judged.log.sha256):
-        tx.enqueue(judged.log.kind, judged.log.payload(), incident=job.incident, at=now)
         if isinstance(payload, HeldEnded):
             stop_the_rest(tx, services, job.incident, payload.attempt, but=job.node, now=now)
+    if judged.log is not None and services.artifacts.has(judged.log.sha256):
+        tx.enqueue(judged.log.kind, judged.log.payload(), incident=job.incident, at=now)
     for chart in charts:
         tx.enqueue(chart.kind, chart.payload(), incident=job.incident, at=now)
     for follow in judged.follow_ups:

@@ -23,7 +23,17 @@ from bot.flows.take_lease import take_lease
 from bot.ports import Job, OutboxKind, OutboxState
 from playbooks.evidence.signing import SigningKey
 from playbooks.judging.baseline import Baseline, ContainerOptions
-from playbooks.messages import Claim, GroupWord, Heartbeat, HeldEngine, JobReport, LaunchFacts, NodeHello
+from playbooks.messages import (
+    Claim,
+    GroupWord,
+    Heartbeat,
+    HeldEngine,
+    JobReport,
+    LaunchFacts,
+    NodeHello,
+    StopParams,
+    SweepFacts,
+)
 from playbooks.vocabulary import ErrorClass, JobKind, JobOutcome, Outcome, Stage
 from tests.support.bot_services import (
     APPROVER,
@@ -393,6 +403,26 @@ def test_an_engine_that_dies_while_held_ends_the_engines_of_the_other_nodes(bot:
     [ended] = payloads(bot, head.incident, "held:ended")
     assert (ended["how"], ended["detail"]) == ("died", "gpu-a2: process 7 was found dead")
     assert asked_to_stop(bot, head.incident) == [NODE]
+
+
+def test_an_engine_that_was_stopped_on_one_node_ends_the_engines_of_the_other_nodes(bot: TestBot) -> None:
+    head, follower = running(bot, hold_s=1800)
+    for job in (head, follower):
+        report(bot, job, facts(bot, Outcome.READY, held=held(bot, job)))
+    wish = Wish(
+        incident=head.incident,
+        kind=JobKind.STOP,
+        node=NODE,
+        requested_by=f"user:{RESPONDER}",
+        params=StopParams(attempt=1).model_dump(mode="json"),
+    )
+    stop = request_job(bot.services, wish)
+    claim(bot, stop)
+    done = {"facts": SweepFacts(ended=("process 7",)).model_dump(mode="json")}
+    report(bot, stop, **done)
+    [ended] = payloads(bot, head.incident, "held:ended")
+    assert ended["how"] == "stopped"
+    assert OTHER in asked_to_stop(bot, head.incident)
 
 
 def test_a_head_that_was_ready_is_stopped_when_a_follower_was_not(bot: TestBot) -> None:
