@@ -240,6 +240,8 @@ def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> lis
         case "answer":
             name = _.plain("Answer: {label}", label=_.told_plain(label)) if label else _.plain("Answer")
             return [button(name, "answer", Ref(incident, step.item or ""), style="primary")]
+        case "job" if step.job is JobKind.FEATURE_PROBE:
+            return [button(_.plain("Probe it"), "probe", Ref(incident, step.item or ""), style="primary")]
         case "job" | "request":
             kind = step.job or JobKind.REQUEST
             return [
@@ -247,7 +249,11 @@ def step_buttons(incident: str, step: NextStep, label: str, _: Translate) -> lis
             ]
         case "add_back":
             said = (
-                _.plain("Bring prefix caching back") if step.item == BRING else _.plain("Put the stable baseline back")
+                _.plain("Bring prefix caching back")
+                if step.item == BRING
+                else _.plain("Bring it back")
+                if (step.item or "").startswith(BRING)
+                else _.plain("Put the stable baseline back")
             )
             return [button(said, "add_back", Ref(incident, step.item or ""), style="primary")]
         case "decide":

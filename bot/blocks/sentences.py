@@ -22,6 +22,8 @@ TEMPLATES = (
     "Score {score}: {what}",
     "Score {score} (#{seq}): {what}",
     "Gate item {no} is open: {text}.",
+    "Bring back, alone: {label}.",
+    "Does it work? Probe it: {label}.",
     "The fixed request completes repeatedly (#{seq}). Export the bundle, or close the case.",
     "The feature was proven alone, and the baseline was seen again (#{seq}). Export the bundle, or close the case.",
     "The feature moved the result ({moved}): put the stable baseline back.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Message
@@ -19,9 +20,9 @@ from bot.flows.showing import Asker, known, language_for
 from bot.ports import OutboxKind
 from playbooks.evidence.entries import BaselineFrozen
 from playbooks.guiding.add_back import PREFIX_CACHING, AddBack, add_back_of
-from playbooks.guiding.features import BACK, BRING
+from playbooks.guiding.features import BACK, BRING, OF
 from playbooks.judging.baseline import Baseline, Change
-from playbooks.judging.baseline_diff import one_change, switched_on
+from playbooks.judging.baseline_diff import one_change, with_feature
 from playbooks.messages import LaunchParams, Limits
 from playbooks.vocabulary import JobKind
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def add_back(services: Services, asker: Asker, incident_id: str, what: str) -> Message:
-    """Do the next step of an add-back. what: `bring` or `back`.
+    """Do the next step of an add-back. what: `bring`, `bring.FEATURE` or `back`.
 
     Raises:
         Repeated: this press was taken already.
@@ -48,11 +49,18 @@ def add_back(services: Services, asker: Asker, incident_id: str, what: str) -> M
         incident = lock_open(tx, incident_id)
         node = node_of(incident.case, _)
         found = add_back_of(incident.case)
-        if found is None or (what, found.state) not in {(BRING, "none"), (BRING, "done"), (BACK, "roll_back")}:
+        verb, _dot, name = what.partition(OF)
+        feature = case_playbook(services, incident.case).feature(name) if name else None
+        steps = {(BRING, "done")} if name else {(BRING, "none"), (BRING, "done"), (BACK, "roll_back")}
+        at_that_step = found is not None and (verb, found.state) in steps
+        if found is None or not at_that_step or (name and feature is None):
             raise refuse(
                 refusal(_("Not started"), _("The case is not at this step any more; `next` says what comes now."))
             )
-        baseline, number = _frozen_and_asked(tx, services, incident, found, what, node=node, actor=asker.actor, now=now)
+        options = {PREFIX_CACHING: "on"} if feature is None else feature.options
+        baseline, number = _frozen_and_asked(
+            tx, services, incident, found, options if verb == BRING else None, node=node, actor=asker.actor, now=now
+        )
     return notice(
         _("Attempt {a} is on its way to {node}.", a=number, node=node),
         _("Baseline {digest}. The first fatal line is named as soon as it is seen.", digest=short(baseline.digest)),
@@ -70,7 +78,7 @@ def roll_back_a_failed_cache(tx: Writing, services: Services, incident_id: str, 
         return
     _ = translator(incident.language)
     try:
-        _baseline, number = _frozen_and_asked(tx, services, incident, found, BACK, node=node, actor="bot", now=now)
+        _baseline, number = _frozen_and_asked(tx, services, incident, found, None, node=node, actor="bot", now=now)
         said = notice(
             _(
                 "Prefix caching moved the result: it is off again, and the stable baseline is re-verified as attempt {n}",
@@ -88,22 +96,23 @@ def _frozen_and_asked(
     services: Services,
     incident: Incident,
     found: AddBack,
-    what: str,
+    options: Mapping[str, str] | None,
     *,
     node: str,
     actor: str,
     now: datetime,
 ) -> tuple[Baseline, int]:
-    """Freeze the one change and ask for an attempt of it; a node that cannot take it up leaves nothing frozen."""
+    """Freeze the one change (options None: the stable baseline again) and ask for an attempt of it; a node that cannot take it up leaves nothing frozen."""
     case = incident.case
     stable = Baseline.model_validate(found.stable.payload.baseline)
-    if what == BRING:
-        baseline, change = switched_on(
-            stable,
-            PREFIX_CACHING,
-            reason="one feature comes back",
-            expected="ready, the fixed request stable, cache hits",
+    if options is not None:
+        cached = PREFIX_CACHING in options
+        expected = (
+            "ready, the fixed request stable, cache hits"
+            if cached
+            else "ready, the fixed request stable, the feature works"
         )
+        baseline, change = with_feature(stable, options, reason="one feature comes back", expected=expected)
     else:
         baseline = stable
         newest = Baseline.model_validate(case.baselines[-1].payload.baseline)
@@ -126,7 +135,7 @@ def _frozen_and_asked(
         digest=baseline.digest,
         baseline=baseline.model_dump(mode="json"),
         change=None if change is None else Change.model_validate(change).model_dump(mode="json"),
-        derived_from="an add-back" if what == BRING else "the last stable baseline",
+        derived_from="an add-back" if options is not None else "the last stable baseline",
     )
     check_launch(tx, services, wish, now=now)
     tx.append(incident.id, frozen, actor=actor, at=now)

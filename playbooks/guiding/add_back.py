@@ -57,6 +57,11 @@ def caching_on(baseline: Baseline) -> bool:
     return any(option.name == PREFIX_CACHING for option in options_of(baseline.argv))
 
 
+def brought_back(case: Case) -> frozenset[str]:
+    """Return the variables that were brought back at any time, by name."""
+    return frozenset(str(noted.payload.change.get("variable")) for noted in case.baselines if noted.payload.change)
+
+
 def add_back_of(case: Case) -> AddBack | None:
     """Return the newest add-back of a case; None as long as no baseline is stable."""
     started = _started(case)
@@ -71,7 +76,8 @@ def add_back_of(case: Case) -> AddBack | None:
     numbers = {noted.payload.attempt for noted in attempts}
     request = next((noted for noted in reversed(case.requests) if noted.payload.attempt in numbers), None)
     probe = next((noted for noted in reversed(case.cache_probes) if noted.payload.attempt in numbers), None)
-    moved = _moved(case, newest, request, numbers)
+    tried_feature = next((noted for noted in reversed(case.feature_probes) if noted.payload.attempt in numbers), None)
+    moved = _moved(case, newest, request, numbers) or _failed(tried_feature)
     found = AddBack(
         "roll_back",
         stable,
@@ -79,7 +85,7 @@ def add_back_of(case: Case) -> AddBack | None:
         moved=moved,
         launch=newest.seq,
         request=None if request is None else request.seq,
-        probe=None if probe is None else probe.seq,
+        probe=probe.seq if probe is not None else None if tried_feature is None else tried_feature.seq,
     )
     if (after := _after_roll_back(case, found)) is not None:
         return after
@@ -139,6 +145,12 @@ def _moved(
     if request is not None and request.payload.verdict in {"failed", "unstable"}:
         return f"the fixed request is {request.payload.verdict}, {request.payload.complete} of {request.payload.of}"
     return ""
+
+
+def _failed(probe: Noted[e.FeatureProbed] | None) -> str:
+    if probe is None or probe.payload.verdict not in {"fails", "sometimes"}:
+        return ""
+    return f"{probe.payload.feature} {probe.payload.verdict}, {probe.payload.passed} of {probe.payload.of}"
 
 
 def _after_roll_back(case: Case, found: AddBack) -> AddBack | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from playbooks.guiding import seen
-from playbooks.guiding.add_back import AddBack, add_back_of, caching_on
+from playbooks.guiding.add_back import AddBack, add_back_of, brought_back, caching_on
 from playbooks.guiding.case import Case
-from playbooks.guiding.playbook import Playbook
+from playbooks.guiding.playbook import FeatureBack, Playbook
 from playbooks.guiding.step import NextStep, fixed_request, keep_an_engine, run
 from playbooks.judging.baseline import Baseline
 from playbooks.vocabulary import JobKind
 
-BRING, BACK = "bring", "back"
-"""What the button of an add-back does: bring prefix caching, or put the stable baseline back."""
+BRING, BACK, OF = "bring", "back", "."
+"""What the button of an add-back does: bring prefix caching, bring a feature of the playbook (`bring.tool-calls`), or put the
+stable baseline back."""
 
 
-def next_of(case: Case, _playbook: Playbook) -> NextStep | None:
+def next_of(case: Case, playbook: Playbook) -> NextStep | None:
     """Return the next step of bringing features back; None when nothing is stable, or what moved is to be decided on."""
     found = add_back_of(case)
     if found is None or case.opened.payload.node is None:
@@ -30,13 +31,25 @@ def next_of(case: Case, _playbook: Playbook) -> NextStep | None:
         case "probe":
             return _probe()
         case "roll_back":
-            return _roll_back(found)
+            return _before_roll_back(found, playbook, held)
         case "launch" | "re_verify":
             return _launch(found)
         case "lost" | "done":
-            if found.moved or found.state == "lost":
-                return None
-            return _ladder() if held is not None and not case.ladders else _done(found)
+            return None if found.moved or found.state == "lost" else _seen_again(case, found, playbook, held)
+
+
+def _before_roll_back(found: AddBack, playbook: Playbook, held: int | None) -> NextStep:
+    """Probe the feature while its engine is held; then, or when it moved the result, put the baseline back."""
+    feature = next((one for one in playbook.features if one.variable == found.variable), None)
+    if feature is not None and found.probe is None and not found.moved and held is not None:
+        return _probe_feature(feature)
+    return _roll_back(found)
+
+
+def _seen_again(case: Case, found: AddBack, playbook: Playbook, held: int | None) -> NextStep:
+    if held is not None and not case.ladders:
+        return _ladder()
+    return _next_feature(case, playbook) or _done(found)
 
 
 def _first(case: Case, found: AddBack, held: int | None) -> NextStep:
@@ -54,6 +67,32 @@ def _first(case: Case, found: AddBack, held: int | None) -> NextStep:
         return _ladder()
     seq = max((noted.seq for noted in case.requests), default=0)
     return _close(f"The fixed request completes repeatedly (#{seq}). Export the bundle, or close the case.")
+
+
+def _next_feature(case: Case, playbook: Playbook) -> NextStep | None:
+    """Return the next feature that was not brought back yet; None when the playbook has no more."""
+    tried = brought_back(case)
+    feature = next((one for one in playbook.features if one.variable not in tried), None)
+    if feature is None:
+        return None
+    return NextStep(
+        "add_back",
+        f"Bring back, alone: {feature.label}.",
+        why="One feature at a time, each on the stable baseline.",
+        how="Press the button: the stable baseline plus this one change is frozen and launched. Or close the case, if that is enough.",
+        item=f"{BRING}{OF}{feature.id}",
+    )
+
+
+def _probe_feature(feature: FeatureBack) -> NextStep:
+    return NextStep(
+        "job",
+        f"Does it work? Probe it: {feature.label}.",
+        why="It started, and it works, are two acceptances.",
+        how="Press the button: twenty tries, each judged by what the feature promises.",
+        item=feature.probe,
+        job=JobKind.FEATURE_PROBE,
+    )
 
 
 def _ladder() -> NextStep:

@@ -13,7 +13,7 @@ from playbooks.guiding import seen
 from playbooks.guiding.case import Case, Noted
 from playbooks.guiding.playbook import Playbook
 from playbooks.judging.baseline import Baseline
-from playbooks.judging.baseline_diff import diff
+from playbooks.judging.baseline_diff import TOGETHER, diff
 from playbooks.vocabulary import FieldStatus, Outcome, Stage
 
 
@@ -116,6 +116,7 @@ def _minimal(case: Case, playbook: Playbook) -> Judged:
     newest = case.baselines[-1]
     changes = [n.payload.change for n in case.baselines if n.payload.change is not None]
     added_back = {str(change.get("variable")).removeprefix("argument ") for change in changes}
+    added_back |= {option for name in added_back & TOGETHER.keys() for option in TOGETHER[name]}
     options = {str(part) for part in newest.payload.baseline.get("argv") or ()}
     left = [option for option in playbook.excluded_options if option in options and option not in added_back]
     if left:

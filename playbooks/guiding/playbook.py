@@ -21,6 +21,8 @@ from playbooks import safe_yaml
 from playbooks.errors import InvalidDefinition
 from playbooks.guiding.checks import Check, parse_check
 from playbooks.judging.baseline import FixedSample
+from playbooks.judging.baseline_diff import TOGETHER
+from playbooks.judging.feature_facts import Feature
 from playbooks.vocabulary import JobKind, Phase, Stage
 
 SCHEMA = "baseline-playbook/1"
@@ -146,6 +148,33 @@ class Sample(_Value):
         return body
 
 
+class FeatureBack(_Value):
+    """A feature that comes back alone on the stable baseline, after prefix caching (R8).
+
+    options: what it sets, `on` for a switch; several must be one variable. probe: what proves it.
+    """
+
+    id: str
+    label: str
+    options: dict[str, str] = Field(min_length=1)
+    probe: Feature
+
+    @field_validator("options")
+    @classmethod
+    def _one_variable(cls, value: dict[str, str]) -> dict[str, str]:
+        together = {frozenset(options) for options in TOGETHER.values()}
+        if len(value) > 1 and frozenset(value) not in together:
+            raise ValueError(f"expected one option, or options that are one variable, found {', '.join(value)}")
+        return value
+
+    @property
+    def variable(self) -> str:
+        """What the change is called that brings it."""
+        names = frozenset(self.options)
+        together = next((name for name, options in TOGETHER.items() if names == frozenset(options)), None)
+        return together if together is not None and len(names) > 1 else f"argument {next(iter(self.options))}"
+
+
 class Playbook(_Value):
     """The procedure an incident is worked by."""
 
@@ -159,6 +188,8 @@ class Playbook(_Value):
     limits: LaunchLimits
     excluded_options: tuple[str, ...]
     """Options that the first command must not hold (R4.2, R6.6)."""
+    features: tuple[FeatureBack, ...] = ()
+    """What comes back one after the other once prefix caching was judged, in this order."""
     phases: tuple[PhaseSteps, ...]
     sha256: str = ""
 
@@ -176,6 +207,10 @@ class Playbook(_Value):
                 raise ValueError(f"step {step.id} appears twice")
             seen.add(step.id)
         return self
+
+    def feature(self, name: str) -> FeatureBack | None:
+        """Return the feature of that id, if there is one."""
+        return next((found for found in self.features if found.id == name), None)
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in order."""
@@ -235,7 +270,7 @@ def _parse_checks(content: dict[str, Any], file: str) -> None:
 
 def source_texts(playbook: Playbook) -> tuple[str, ...]:
     """Return every text of the playbook that people read, for the catalogue of translations."""
-    texts = [playbook.title, NOT_CARRIED_OUT]
+    texts = [playbook.title, NOT_CARRIED_OUT, *(feature.label for feature in playbook.features)]
     for phase in playbook.phases:
         texts.append(phase.title)
         for step in phase.steps:

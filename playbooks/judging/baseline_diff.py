@@ -19,6 +19,8 @@ _MODEL = "model"
 _NODES = "nodes"
 _SPREAD = ("--data-parallel-size", "--pipeline-parallel-size", "--tensor-parallel-size")
 """How a model is spread over its nodes: with more nodes these change too, and the two are one variable."""
+TOGETHER: Mapping[str, tuple[str, ...]] = {"tool calls": ("--enable-auto-tool-choice", "--tool-call-parser")}
+"""Options of which none works without the others: set together, they are one variable."""
 _NUMBERS = frozenset({"shm_size_bytes", "memory_limit_bytes"})
 
 
@@ -64,6 +66,8 @@ def apply(baseline: Baseline, change: Change) -> Baseline:
     name, value = change.variable, change.after
     if name.startswith(_ARGUMENT):
         return _having(baseline, argv=_with_option(baseline.argv, name.removeprefix(_ARGUMENT), value))
+    if name in TOGETHER:
+        return _having(baseline, argv=_with_together(baseline.argv, TOGETHER[name], value))
     if name.startswith(_ENV):
         return _having(baseline, env=_with_key(baseline.env, name.removeprefix(_ENV), value))
     if name.startswith(_MOUNT):
@@ -90,7 +94,23 @@ def switched_on(
     baseline: Baseline, option: str, *, reason: str = "", expected: str = ""
 ) -> tuple[Baseline, Change | None]:
     """Return the baseline with one option on, and that change; None when it is on already."""
-    changed = _having(baseline, argv=_with_option(baseline.argv, option, _ON))
+    return with_feature(baseline, {option: _ON}, reason=reason, expected=expected)
+
+
+def with_feature(
+    baseline: Baseline, options: Mapping[str, str], *, reason: str = "", expected: str = ""
+) -> tuple[Baseline, Change | None]:
+    """Return the baseline with a feature's options set, and that change; None when they are set already.
+
+    options: name to value, `on` for a switch; several must belong together (`TOGETHER`).
+
+    Raises:
+        SecondVariable: they are more than one variable.
+    """
+    argv = baseline.argv
+    for name, value in options.items():
+        argv = _with_option(argv, name, value)
+    changed = _having(baseline, argv=argv)
     return changed, one_change(baseline, changed, reason=reason, expected=expected)
 
 
@@ -106,6 +126,11 @@ def _differences(a: Baseline, b: Baseline) -> Iterator[Variable]:
     yield from _nodes(a, b)
     known = frozenset(_SPREAD) if a.nodes and b.nodes and a.nodes != b.nodes else frozenset()
     before, after = (_without(_arguments(side.argv), known) for side in (a, b))
+    for name, options in TOGETHER.items():
+        if all(before.get(option) != after.get(option) for option in options):
+            detail = tuple(f"{one}: {_shown(before.get(one))} → {_shown(after.get(one))}" for one in options)
+            yield Variable(name, _as_words(before, options), _as_words(after, options), detail)
+            before, after = (_without(side, frozenset(options)) for side in (before, after))
     yield from _mapping(_ARGUMENT, before, after)
     yield from _mapping(_ENV, a.env, b.env)
     yield from _mapping(_MOUNT, _mounts(a), _mounts(b))
@@ -170,6 +195,22 @@ def _with_option(argv: tuple[str, ...], name: str, value: str | None) -> tuple[s
     as_one = value.startswith(("{", "[")) or not wanted
     values = () if value == _ON else (value,) if as_one else tuple(value.split(" "))
     return normalised((*rest, Option(wanted, values)))
+
+
+def _as_words(values: Mapping[str, str], options: tuple[str, ...]) -> str | None:
+    """Return options as they are typed; None when none of them is set."""
+    given = [
+        option if values[option] == _ON else f"{option} {values[option]}" for option in options if option in values
+    ]
+    return " ".join(given) or None
+
+
+def _with_together(argv: tuple[str, ...], options: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+    given = {option.name: option for option in options_of(tuple((value or "").split()))}
+    for name in options:
+        found = given.get(name)
+        argv = _with_option(argv, name, None if found is None else _ON if found.shown is None else found.shown)
+    return argv
 
 
 def _mapping(kind: str, a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[Variable]:

@@ -50,7 +50,12 @@ def bot(tmp_path: Path) -> TestBot:
 
 @pytest.fixture
 def case(bot: TestBot) -> str:
-    opened = open_case(bot)
+    return stable_case(bot)
+
+
+def stable_case(bot: TestBot, **changes: Any) -> str:
+    """A case whose baseline is stable: ready twice, and its fixed request complete."""
+    opened = open_case(bot, **changes)
     record(
         bot,
         opened,
@@ -91,7 +96,7 @@ def test_the_next_step_offers_the_cache_and_the_press_freezes_and_launches_it_al
     assert job["attempt"] == 3
 
 
-@pytest.mark.parametrize("what", ["back", "nonsense"])
+@pytest.mark.parametrize("what", ["back", "nonsense", "bring.tool-calls", "bring.telepathy", "back.tool-calls"])
 def test_a_step_the_case_is_not_at_is_refused_and_freezes_nothing(bot: TestBot, case: str, what: str) -> None:
     before = kinds(bot, case)
     with pytest.raises(Refused) as refused:
@@ -168,3 +173,48 @@ def test_what_went_well_is_put_back_by_a_person_only(bot: TestBot, case: str) ->
     assert kinds(bot, case).count("baseline:frozen") == 2
     add_back(bot.services, responder("press:2"), case, "back")
     assert newest_baseline(bot, case)["digest"] == BASE.digest
+
+
+def after_the_cache(bot: TestBot) -> str:
+    """A case of K3: the cache was brought back, judged and put back; the ladder was climbed."""
+    playbook = bot.services.definitions.playbook_bytes("kimi-k3")
+    case = stable_case(bot, playbook="kimi-k3", playbook_sha256=bot.services.artifacts.put(playbook))
+    cached = bring(bot, case)
+    back = {"variable": "argument --enable-prefix-caching", "before": "on", "after": None}
+    job = payloads(bot, case, "job:requested")[-1]["job_id"]
+    record(
+        bot,
+        case,
+        attempt(3, cached, job_id=job),
+        requested(3),
+        e.CacheProbed(job_id="c", attempt=3, verdict="hit", grounds=""),
+        e.BaselineFrozen(digest=BASE.digest, baseline=BASE.model_dump(mode="json"), change=back),
+        attempt(4, BASE),
+        e.LadderClimbed(job_id="l", attempt=4, verdict="climbed", grounds=""),
+    )
+    return case
+
+
+def test_after_the_cache_the_playbooks_features_come_back_by_a_press_each(bot: TestBot) -> None:
+    case = after_the_cache(bot)
+    offered = said(show_next(bot.services, responder(), case))
+    assert "Bring back, alone: Tool calls." in offered
+    assert "bring.tool-calls" in offered
+    add_back(bot.services, responder("press:2"), case, "bring.tool-calls")
+    frozen = newest_baseline(bot, case)
+    assert frozen["change"]["variable"] == "tool calls"
+    assert "--enable-prefix-caching" not in frozen["baseline"]["argv"], "each on the stable baseline, alone"
+    brought = Baseline.model_validate(frozen["baseline"])
+    job = payloads(bot, case, "job:requested")[-1]["job_id"]
+    record(bot, case, attempt(5, brought, job_id=job), requested(5))
+    asked = said(show_next(bot.services, responder(), case))
+    assert "Does it work? Probe it: Tool calls." in asked
+    assert "probe|" in asked
+    request_node_job(bot.services, responder("press:3"), case, JobKind.FEATURE_PROBE, feature="tool_call")
+    assert payloads(bot, case, "job:requested")[-1]["params"]["target_attempt"] == 5
+
+
+def test_a_feature_that_is_not_in_the_playbook_is_refused(bot: TestBot) -> None:
+    case = after_the_cache(bot)
+    with pytest.raises(Refused):
+        add_back(bot.services, responder("press:2"), case, "bring.telepathy")

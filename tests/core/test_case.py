@@ -18,6 +18,8 @@ def full_record() -> CaseLines:
     lines = CaseLines().opened().answer("change-history", "none").fingerprint().scene({"log": "l" * 64}).boundary()
     lines.ask(JobKind.LAUNCH).ended(kind=JobKind.LAUNCH).frozen(base).attempt(1, base).attempt(2, base).score(1, 2, 2)
     lines.add(e.LogAnalysed(sha256="a" * 64, name="engine.log", finding={})).requested(2).probed(2).climbed(2)
+    tried = {"attempt": 2, "feature": "vision", "verdict": "untested", "grounds": "", "passed": 0, "of": 0}
+    lines.add(e.FeatureProbed(job_id="job-5", **tried))
     lines.entered(Phase.BOUNDARY).proposed().rejected().proposed().approved()
     lines.add(e.HeldEnded(attempt=2, how="died")).add(e.BundleExported(sha256="b" * 64, upto=3))
     lines.add(e.LeaseTaken(node="gpu-a1", fence=3, reason="silent"))

@@ -43,6 +43,7 @@ def playbook_texts() -> set[str]:
         found.add(phase.title)
         for step in phase.steps:
             found |= {step.label, step.why, step.how, step.not_needed_why, *step.choices}
+    found |= {feature.label for name in PLAYBOOKS for feature in load_playbook(name).features}
     return found - {""}
 
 
