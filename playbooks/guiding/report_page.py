@@ -63,7 +63,12 @@ def _summary(case: Case) -> Iterator[str]:
     yield ""
     yield _verdict(case)
     yield ""
-    yield f"- Opened {at(case.opened)} by {plain(case.opened.actor)}; node {plain(opened.node or 'none, logs from elsewhere')}."
+    where = (
+        f"nodes {plain(', '.join(opened.nodes))}"
+        if opened.nodes
+        else f"node {plain(opened.node or 'none, logs from elsewhere')}"
+    )
+    yield f"- Opened {at(case.opened)} by {plain(case.opened.actor)}; {where}."
     if opened.what_fails:
         yield f"- Reported as: {plain(opened.what_fails)}"
     yield f"- Since when: {_since(case)}"
@@ -113,6 +118,7 @@ def _failure(case: Case) -> Iterator[str]:
         yield f"- Line {finding.get('root_line')}: {code(finding['root_text'])}"
     if finding.get("why"):
         yield f"- Why this is the first failure: {plain(finding['why'])}"
+    yield from _ranks(newest.payload)
     for frame in finding.get("stack") or ():
         yield f"- Stack: {code(frame)}"
     for symptom in finding.get("symptoms") or ():
@@ -120,6 +126,20 @@ def _failure(case: Case) -> Iterator[str]:
             f"- Set aside as a symptom: line {symptom.get('line')}, {symptom.get('error_class')}:"
             f" {plain(str(symptom.get('why', '')))}"
         )
+
+
+def _ranks(attempt: e.AttemptRecorded) -> Iterator[str]:
+    """Say of a launch over several nodes which rank failed first, how each ended, and what they did not have alike."""
+    if not attempt.ranks:
+        return
+    yield f"- First rank to fail: {', '.join(map(str, attempt.first_ranks))} ({plain(attempt.first_why)})"
+    for rank in attempt.ranks:
+        ended = f"{rank.outcome.value}, {rank.stage.value}, {rank.error_class.value}"
+        said = f": {code(rank.root_text)}" if rank.root_text else f": {plain(rank.why)}" if rank.why else ""
+        log = f"; log sha256 {code(rank.log_sha256)}" if rank.log_sha256 else ""
+        yield f"- Rank {rank.rank} on {plain(rank.node)}: {ended}{said}{log}"
+    if attempt.ranks_differ:
+        yield f"- The ranks did not run the same thing: {plain('; '.join(attempt.ranks_differ))}"
 
 
 def _attempts(case: Case) -> Iterator[str]:

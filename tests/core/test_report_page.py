@@ -318,3 +318,39 @@ def test_a_hostile_log_line_stays_in_its_span():
         .attempt(1, BASE, found=finding("unknown", "engine_init", root_text="```\n# owned\n<!channel>"))
     )
     assert "- Line 41: ```` ``` # owned <!channel> ````" in page(lines)
+
+
+def test_a_launch_over_several_nodes_names_its_first_rank_and_how_each_ended():
+    b = docker_baseline(nodes=("gpu-a1", "gpu-a2"))
+    done = {"job_outcome": "done", "outcome": "failed"}
+    ranks = [
+        {
+            "rank": 0,
+            "node": "gpu-a1",
+            "job_id": "J1",
+            **done,
+            "stage": "engine_init",
+            "error_class": "rendezvous_failed",
+        },
+        {
+            "rank": 1,
+            "node": "gpu-a2",
+            "job_id": "J2",
+            **done,
+            "stage": "weight_loading",
+            "error_class": "oom_weight_load",
+        },
+    ]
+    told = {
+        "ranks": ranks,
+        "first_ranks": [1],
+        "first_why": "a cause of its own",
+        "ranks_differ": ["driver: 1 on a, 2 on b"],
+    }
+    lines = CaseLines().opened(nodes=["gpu-a1", "gpu-a2"]).frozen(b).attempt(1, b, **told)
+    found = page(lines)
+    assert "nodes gpu-a1, gpu-a2" in found
+    assert "- First rank to fail: 1 (a cause of its own)" in found
+    assert "- Rank 0 on gpu-a1: failed, engine_init, rendezvous_failed" in found
+    assert "- Rank 1 on gpu-a2: failed, weight_loading, oom_weight_load" in found
+    assert "- The ranks did not run the same thing: driver: 1 on a, 2 on b" in found

@@ -113,6 +113,32 @@ def test_a_follower_alone_is_noticed_by_the_silence_limit(node: TestNode) -> Non
     assert facts.failed_at is not None
 
 
+def test_without_the_bot_a_ranks_own_limits_end_it(node: TestNode) -> None:
+    def bot_goes_down() -> None:
+        while not node.bot.beats:
+            time.sleep(0.05)
+        node.bot.down = True
+
+    teller = threading.Thread(target=bot_goes_down)
+    teller.start()
+    limits = Limits(total_s=60, stages={Stage.CONTAINER_INIT: StageLimit(silence_s=2, total_s=30)})
+    path = script(node.folder, lines=["INFO waiting for the head node"])
+    node.deliver(
+        job(
+            JobKind.LAUNCH,
+            attempt=1,
+            baseline=baseline(node.folder, env={"SCRIPT": path}),
+            rank=rank_of(1),
+            limits=limits,
+        )
+    )
+    teller.join()
+    [report] = node.deps.journal.unacknowledged()
+    facts = LaunchFacts.model_validate(report.facts)
+    assert facts.outcome is Outcome.STOPPED_BY_LIMIT
+    assert facts.left_behind == ()
+
+
 def test_a_taken_meeting_port_starts_nothing(node: TestNode) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

@@ -119,6 +119,7 @@ class TwoNodes:
         self,
         *,
         hold_s: int = 0,
+        repeat: int = 0,
         limits: Limits | None = None,
         incident: str | None = None,
         baseline: Baseline | None = None,
@@ -141,7 +142,7 @@ class TwoNodes:
                 env={"SCRIPT": script(self.folder, f"script-{self.scripts}", **what)},
                 nodes=NODES,
             ),
-            params={"hold_s": hold_s},
+            params={"hold_s": hold_s, "repeat": repeat},
             limits=limits or Limits(total_s=60),
             post=False,
         )

@@ -62,6 +62,23 @@ def test_a_sweep_spares_both_and_a_stop_of_one_ends_both(nodes: TwoNodes) -> Non
     assert ended["how"] in {"stopped", "died"}
 
 
+def test_a_second_attempt_takes_the_place_of_the_first_on_every_node_and_is_scored(nodes: TwoNodes) -> None:
+    first = nodes.launch(meet=True, ranks=SERVES, hold_s=600, repeat=1)
+    [score] = until(lambda: payloads(nodes.bot, first[0].incident, "score:given"), "a score")
+    assert score["score"] == 2
+    for job in first:
+        nodes.gone(job)
+    with nodes.bot.store.read() as reading:
+        jobs = reading.jobs(incident=first[0].incident, active_only=False)
+    second = [job for job in jobs if job.request.attempt == 2]
+    assert [job.node for job in second] == list(NODES)
+    assert all(nodes.engines(job) for job in second)
+    nodes.ask(first[0].incident, JobKind.STOP, NODES[0], attempt=2)
+    for job in second:
+        nodes.gone(job)
+    until(lambda: len(payloads(nodes.bot, first[0].incident, "held:ended")) == 2, "the ends of both attempts' engines")
+
+
 def test_the_time_of_a_held_launch_is_over_on_every_node(nodes: TwoNodes) -> None:
     head, follower = nodes.launch(ranks=SERVES, hold_s=2)
     assert nodes.attempt(head)["outcome"] == "ready"
