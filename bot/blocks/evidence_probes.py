@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bot.blocks.evidence_launches import seconds
 from bot.blocks.reply import Reply
 from bot.blocks.terms import (
     CACHE_VERDICTS,
@@ -16,6 +17,7 @@ from bot.blocks.terms import (
 from bot.blocks.texts import N_, Mrkdwn, Translate, code_block, cut, esc, joined
 from playbooks.evidence import entries as e
 from playbooks.guiding.case import Case
+from playbooks.judging.off_on import OffOn
 
 _HEAD = ("r", "req", "tokens", "want", "got", "count", "ms")
 """Short, so that a row fits on a phone."""
@@ -54,6 +56,7 @@ def cache(payload: e.CacheProbed, _case: Case, _: Translate) -> Reply:
         for cause in payload.causes
         if cause.get("state") != "excluded"
     ][:6]
+    lines += _off_on(payload.off_on, _)
     lines.append(_advice(payload.verdict, _))
     title = _(
         "Prefix cache of attempt {attempt}: {verdict}",
@@ -69,6 +72,25 @@ def cache(payload: e.CacheProbed, _case: Case, _: Translate) -> Reply:
             ),
         ),
     )
+
+
+def _off_on(found: dict[str, Any] | None, _: Translate) -> list[Mrkdwn]:
+    """Return start, memory and log of the launch with the cache beside the one without."""
+    if found is None:
+        return []
+    both = OffOn.model_validate(found)
+    parts = [_("Off (attempt {off}) against on (attempt {on})", off=both.off.attempt, on=both.on.attempt)]
+    if both.off.ready_ms is not None and both.on.ready_ms is not None:
+        parts.append(_("ready after {off} / {on}", off=seconds(both.off.ready_ms), on=seconds(both.on.ready_ms)))
+    if both.off.memory_bytes is not None and both.on.memory_bytes is not None:
+        off, on = (
+            f"{side.memory_bytes / (1 << 30):.1f} GiB" for side in (both.off, both.on) if side.memory_bytes is not None
+        )
+        parts.append(_("GPU memory {off} / {on}", off=off, on=on))
+    if both.logs_read:
+        parts.append(_("lines of the start that one alone has: {off} / {on}", off=both.count_off, on=both.count_on))
+    shown = [f"- {line}" for line in both.only_off] + [f"+ {line}" for line in both.only_on]
+    return [joined(parts, " · "), code_block("\n".join(shown), max_lines=8, max_chars=800) if shown else Mrkdwn("")]
 
 
 def _advice(verdict: str, _: Translate) -> Mrkdwn:

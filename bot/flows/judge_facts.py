@@ -12,6 +12,7 @@ from bot.flows.held_engines import still_held
 from bot.flows.judge_launch import judge_launch, read_log
 from bot.flows.judged import Context, FollowUp, Judged, LogFile
 from bot.flows.node_jobs import command_facts
+from bot.flows.off_against_on import off_against_on
 from bot.ports import ArtifactMeta
 from playbooks.errors import MalformedMessage
 from playbooks.evidence.entries import (
@@ -78,7 +79,7 @@ def judge_facts(services: Services, context: Context) -> Judged:
         case JobKind.STOP | JobKind.SWEEP:
             return _ended_things(context)
         case JobKind.CACHE_PROBE:
-            return _cache_probe(context)
+            return _cache_probe(services, context)
         case JobKind.LADDER:
             return _ladder(services, context)
         case JobKind.FEATURE_PROBE:
@@ -222,7 +223,7 @@ def _requests(context: Context) -> Judged:
     return Judged(entries=tuple(entries), follow_ups=(_cache_off_again(context),))
 
 
-def _cache_probe(context: Context) -> Judged:
+def _cache_probe(services: Services, context: Context) -> Judged:
     facts = _read(CacheProbeFacts, context.report)
     attempt = CacheProbeParams.model_validate(context.job.request.params).target_attempt
     judged = prefix_cache.judge(facts)
@@ -249,6 +250,7 @@ def _cache_probe(context: Context) -> Judged:
             causes=[_plain(cause) for cause in judged.causes],
             rows=rows,
             config=facts.config.model_dump(mode="json"),
+            off_on=off_against_on(services, context, attempt),
         )
     ]
     if not facts.engine_alive:

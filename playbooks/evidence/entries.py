@@ -230,6 +230,8 @@ class CacheProbed(Payload):
     rows: list[dict[str, Any]] = []
     """Requests: {round, name, tokens, expected, cached, counted, ttft_ms}; counted = by how much the hit counter moved."""
     config: dict[str, Any] = {}
+    off_on: dict[str, Any] | None = None
+    """`OffOn` as JSON: this launch against the stable baseline's, where there is one to compare with."""
 
 
 class FeatureProbed(Payload):

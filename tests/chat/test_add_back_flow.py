@@ -9,7 +9,9 @@ import pytest
 
 from bot.errors import Refused
 from bot.flows.add_back import add_back, roll_back_a_failed_cache
+from bot.flows.judged import Context
 from bot.flows.node_jobs import request_node_job
+from bot.flows.off_against_on import off_against_on
 from bot.flows.show_status import show_next
 from playbooks.evidence import entries as e
 from playbooks.judging.baseline import Baseline
@@ -218,3 +220,31 @@ def test_a_feature_that_is_not_in_the_playbook_is_refused(bot: TestBot) -> None:
     case = after_the_cache(bot)
     with pytest.raises(Refused):
         add_back(bot.services, responder("press:2"), case, "bring.telepathy")
+
+
+def test_the_launch_with_the_cache_is_compared_with_the_one_without(bot: TestBot) -> None:
+    store = bot.services.artifacts
+    case = stable_case(bot)
+    cached = bring(bot, case)
+    job = payloads(bot, case, "job:requested")[-1]["job_id"]
+    plain, with_it = (
+        store.put(b"INFO 12-01 02:41:03 [a.py:1] %s\nApplication startup complete.\n" % text)
+        for text in (b"plain", b"Prefix caching on")
+    )
+    record(
+        bot,
+        case,
+        attempt(2, BASE, log_sha256=plain, ready_ms=31_000),
+        attempt(3, cached, job_id=job, log_sha256=with_it, ready_ms=32_000),
+    )
+    with bot.services.store.read() as reading:
+        incident = reading.incident(case)
+        asked = reading.job(job)
+    assert incident is not None
+    assert asked is not None
+    context = Context(job=asked, report=None, case=incident.case, reports={}, now=bot.clock.now())  # type: ignore[arg-type]
+    found = off_against_on(bot.services, context, 3)
+    assert found is not None
+    assert (found["off"]["ready_ms"], found["on"]["ready_ms"]) == (31_000, 32_000)
+    assert (found["only_off"], found["only_on"]) == (["plain"], ["Prefix caching on"])
+    assert off_against_on(bot.services, context, 2) is None, "the stable baseline has nothing to be compared with"

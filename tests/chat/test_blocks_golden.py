@@ -147,6 +147,24 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
         disagreements=[{"rule": "gpu-count", "text": "host has 8 GPUs, the container sees 4"}],
         moved=["driver.loaded: 575.57.08 → 580.95.05"],
     ),
+    "cache-off-on": lambda: base().add(
+        e.CacheProbed(
+            job_id="job-9",
+            attempt=5,
+            verdict="hit",
+            grounds="A2 256 of 256, A3 and A4 256 of 256, controls 0",
+            off_on={
+                "off": {"attempt": 4, "ready_ms": 31_000, "memory_bytes": 17_179_869_184},
+                "on": {"attempt": 5, "ready_ms": 31_500, "memory_bytes": 17_448_304_640},
+                "only_off": [],
+                "only_on": ["Prefix caching with <n> blocks of <size>"],
+                "count_off": 0,
+                "count_on": 1,
+                "logs_read": True,
+            },
+        ),
+        "node:gpu-a1",
+    ),
     "feature-sometimes": lambda: base().add(
         e.FeatureProbed(
             job_id="job-9",
