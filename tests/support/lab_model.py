@@ -4,6 +4,7 @@ Runs in the lab's own interpreter (`torch`, `transformers`, `tokenizers`), calle
 
     python tests/support/lab_model.py DIR/tiny-llama
     python tests/support/lab_model.py DIR/hybrid qwen3-next     no weights: for `--load-format dummy`
+    python tests/support/lab_model.py DIR/hybrid granite        the same
 """
 
 from __future__ import annotations
@@ -107,5 +108,37 @@ def make_qwen3_next(target: Path) -> None:
     config.save_pretrained(target)
 
 
+def make_granite(target: Path) -> None:
+    """Save the configuration of a tiny Mamba2 hybrid: with prefix caching its first prompt over a block kills the engine."""
+    from transformers import GraniteMoeHybridConfig
+
+    target.mkdir(parents=True, exist_ok=True)
+    config = GraniteMoeHybridConfig(
+        vocab_size=make_tokenizer(target),
+        hidden_size=128,
+        intermediate_size=256,
+        shared_intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        num_local_experts=0,
+        num_experts_per_tok=0,
+        layer_types=["mamba", "attention"],
+        position_embedding_type="rope",
+        mamba_n_heads=8,
+        mamba_d_state=16,
+        mamba_d_head=32,
+        max_position_embeddings=32768,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=0,
+        dtype="bfloat16",
+        architectures=["GraniteMoeHybridForCausalLM"],
+    )
+    config.save_pretrained(target)
+
+
+MODELS = {"qwen3-next": make_qwen3_next, "granite": make_granite}
+
 if __name__ == "__main__":
-    (make_qwen3_next if "qwen3-next" in sys.argv[2:] else make_llama)(Path(sys.argv[1]))
+    MODELS.get((*sys.argv[2:], "")[0], make_llama)(Path(sys.argv[1]))

@@ -7,6 +7,7 @@ block, and a hybrid model whose block is 640 tokens.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -20,7 +21,10 @@ from typing import Any
 import httpx
 import pytest
 
+from playbooks.catalog import load_catalogue
+from playbooks.judging.baseline import FixedSample
 from playbooks.judging.cache_facts import CacheProbeFacts
+from playbooks.judging.first_failure import analyse_text
 from playbooks.judging.prefix_cache import judge
 from tests.support.services import free_port
 from workers.adapters.engine_http import HttpxEngineHttp
@@ -184,3 +188,29 @@ if ALL:  # one engine in the default run
         found = judge(facts)
         assert found.verdict == "hit", f"{found} {cached(facts)}"
         assert {cached(facts)[n, name] for n in (1, 2) for name in ("A3", "A4")} == {1280}
+
+    def test_a_hybrid_that_the_cache_kills_on_its_first_long_request(tmp_path: Path) -> None:
+        model, log = tmp_path / "hybrid", tmp_path / "engine.log"
+        subprocess.run(
+            [LAB / "venv" / "bin" / "python", MODELS, model, "granite"], check=True, timeout=120, stdout=sys.stderr
+        )
+        short = FixedSample(body='{"prompt": "the quick brown fox", "max_tokens": 4, "temperature": 0}')
+        words = ("--load-format", "dummy", "--enable-prompt-tokens-details")
+        with engine(model, log, *words, "--enable-prefix-caching", max_len=4096) as url:
+            ask = HttpxEngineHttp().ask
+            assert ask(url, short, n=1, timeout_s=60, model="tiny", headers={}).run.complete
+            found = judge(probe(url, log))
+            assert found.verdict == "inconclusive", found
+            assert "did not complete" in found.grounds
+        finding = analyse_text(log.read_bytes(), load_catalogue())
+        assert finding.stage == "serving"
+        assert (finding.root_text or "").startswith("IndexError")
+
+        with engine(model, log, *words, "--no-enable-prefix-caching", max_len=4096) as url:
+            long = FixedSample(
+                body=json.dumps({"prompt": "the quick brown fox " * 200, "max_tokens": 4, "temperature": 0})
+            )
+            answer = HttpxEngineHttp().ask(url, long, n=1, timeout_s=60, model="tiny", headers={})
+            assert answer.run.complete, answer.run.error
+            assert (answer.run.prompt_tokens or 0) > 256
+            assert judge(probe(url, log)).verdict == "disabled"
