@@ -33,7 +33,7 @@ def answer(analysis: Analysis, _: Translate, *, with_case: bool = False) -> Mess
     lines = [
         bold(head),
         findings.first_failure(found, _),
-        esc(found.why) if failed else Mrkdwn(""),
+        _.told(found.why) if failed else Mrkdwn(""),
         findings.reached(found, _) if failed else Mrkdwn(""),
         *findings.symptoms(found, _),
         findings.next_step(found, _),

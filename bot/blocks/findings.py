@@ -79,7 +79,7 @@ def symptoms(finding: Finding, _: Translate, *, most: int = 2) -> Iterable[Mrkdw
             "Set aside: {where} {text} - {why}",
             where=_("line {line}", line=symptom.line) if symptom.line is not None else _("a later line"),
             text=code(symptom.text or symptom.error_class, limit=120),
-            why=symptom.why,
+            why=_.told(symptom.why),
         )
     if len(ordered) == most + 1:
         yield _("Set aside besides: one later line.")
@@ -90,7 +90,7 @@ def symptoms(finding: Finding, _: Translate, *, most: int = 2) -> Iterable[Mrkdw
 def next_step(finding: Finding, _: Translate) -> Mrkdwn:
     """Say what to look at next, or which way it points."""
     if finding.next_check:
-        return _("*Next:* {what}", what=finding.next_check)
+        return _("*Next:* {what}", what=_.told(finding.next_check))
     if finding.decision is not None:
         return _("*Next:* this points to: {decision}.", decision=_(DECISIONS[finding.decision]))
     if finding.error_class is ErrorClass.UNKNOWN or (finding.error_class is ErrorClass.NONE and not came_up(finding)):

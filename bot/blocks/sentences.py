@@ -38,9 +38,15 @@ TEMPLATES = (
     "score {score}",
     "its class points to {kind}",
     "the boundary data is {days} days old, more than {limit}: check it again before this is carried out",
+    "It is the earliest error that nothing before it explains. {meaning}",
+    "only says that a process ended; line {no} says why",
+    "printed after line {no} had failed already: memory is not the first question",
+    "printed after the first failure in line {no}",
+    "The cache reuses whole units of {n} tokens, and no request here is longer; that is no miss.",
+    "Answers tell up to {n} cached tokens while the hit counter stays at zero.",
     NUMBERED,
 )
-"""Of `playbooks.guiding`; a test holds them equal to what is said there. A value is looked up like a sentence."""
+"""Of `playbooks.guiding`, and of why a failure is the first; a test holds them equal to what is said there. A value is looked up like a sentence."""
 WORDS = ("collect", "fingerprint", "request", "one change", "a repeat")
 """What such a sentence may name, besides sentences: jobs, and what an attempt was to be."""
 _NUMBERS = frozenset({"no", "seq", "score", "n", "days", "limit"})

@@ -21,7 +21,7 @@ from playbooks.vocabulary import Outcome
 from tests.support.bot_services import make_bot
 from tests.support.cases import docker_baseline, frozen_scene
 from tests.support.conversation import recorded
-from tests.support.core_texts import decision_texts, playbook_texts, sentences
+from tests.support.core_texts import catalogue_texts, decision_texts, playbook_texts, sentences
 from tests.support.people import responder, viewer
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def source_texts() -> set[str]:
         ):
             found.add(message if isinstance(message, str) else message[0])
     fixed, _with_values = sentences()
-    return found | playbook_texts() | decision_texts() | fixed | {*TEMPLATES, *WORDS}
+    return found | playbook_texts() | decision_texts() | catalogue_texts() | fixed | {*TEMPLATES, *WORDS}
 
 
 def catalogue(language: str) -> dict[str, str]:

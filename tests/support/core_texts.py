@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from bot.blocks.sentences import TEMPLATES
-from playbooks.catalog import load_playbook
+from playbooks.catalog import load_catalogue, load_playbook
 from playbooks.guiding.decision_rules import RULES
 from playbooks.guiding.playbook import NOT_CARRIED_OUT
 
@@ -25,6 +25,8 @@ SAID_BY = (
 """Modules whose every sentence is shown: what begins with a capital letter and has a space."""
 REASONS_OF = ("guiding/decision_words", "guiding/decision", "judging/stability")
 """Modules whose every phrase is shown, as part of the reasons of a decision or a score."""
+FINDINGS_OF = ("judging/choosing", "judging/silent_ends")
+"""Modules that say why a failure is the first, and what to look at next."""
 _NOT_SHOWN = frozenset(
     {
         "The playbook {} has no phase {}",
@@ -52,11 +54,20 @@ def decision_texts() -> set[str]:
     return {text for rule in RULES for text in (rule.headline, *rule.would_change)}
 
 
+def catalogue_texts() -> set[str]:
+    """What the classes and signatures say of themselves: meaning, why, what to look at next."""
+    catalogue = load_catalogue()
+    found = {text for info in catalogue.classes.values() for text in (info.meaning, info.next_check)}
+    found |= {text for one in catalogue.signatures for text in (one.why, one.next_check)}
+    return (found | {one.why for one in catalogue.derived}) - {""}
+
+
 def sentences() -> tuple[set[str], set[str]]:
     """What the core says besides: sentences as they are, and those with values, each value a `{}`."""
     fixed = {NOT_CARRIED_OUT}
     with_values: set[str] = set()
-    for text in (*_literals(SAID_BY, r"[A-Z].* .*"), *_literals(REASONS_OF, r".*[A-Za-z].* .*|.* .*[A-Za-z].*")):
+    said = (*_literals(SAID_BY, r"[A-Z].* .*"), *_literals(FINDINGS_OF, r"[A-Za-z].* .* .*"))
+    for text in (*said, *_literals(REASONS_OF, r".*[A-Za-z].* .*|.* .*[A-Za-z].*")):
         (with_values if "{}" in text else fixed).add(text)
     return fixed - _NOT_SHOWN, with_values - _NOT_SHOWN
 
