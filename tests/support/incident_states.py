@@ -155,6 +155,11 @@ _BY_NAME: dict[str, Callable[[Dice], Any]] = {
     "limit": lambda dice: dice.random.choice((
         None, {"stage": "weight_loading", "kind": "silence", "limit_s": 600, "last_lines": [dice.text()], "processes": [dice.text()]},
     )),
+    "off_on": lambda dice: dice.random.choice((
+        None,
+        {"off": {"attempt": 1, "ready_ms": 7, "memory_bytes": 1 << 40}, "on": {"attempt": 10**9, "ready_ms": 10**9, "memory_bytes": 0},
+         "only_off": [dice.text()] * 4, "only_on": [dice.text()] * 4, "count_off": 10**9, "count_on": 0, "logs_read": True},
+    )),
     "watched": lambda _dice: None,
     "score": lambda dice: dice.random.choice((None, 0, 1, 2)),
     "held_until": lambda dice: dice.random.choice((None, _AT.isoformat())),
