@@ -10,7 +10,7 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     app.command("watch")(watch)
     app.command("probe-cache")(probe_cache)
     app.command("probe-feature")(probe_feature)
+    app.command("compare-prompts")(compare_prompts)
 
 
 def worker(  # noqa: PLR0917 - options of a command
@@ -231,6 +232,56 @@ def probe_feature(  # noqa: PLR0917 - options of a command
         raise typer.Exit(EXIT_UNKNOWN)
     if judged.verdict is not FeatureVerdict.WORKS:
         raise typer.Exit(EXIT_NEGATIVE)
+
+
+def compare_prompts(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where the engine answers: http://127.0.0.1:8000.")],
+    first: Annotated[Path, typer.Argument(help="JSON body of the first request: messages and tools, or a prompt.")],
+    second: Annotated[Path, typer.Argument(help="JSON body of the second.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as one JSON object.")] = False,
+    key_variable: Annotated[
+        str | None, typer.Option("--api-key-env", help="Environment variable that holds the endpoint's API key.")
+    ] = None,
+) -> None:
+    """Say where two requests part, token by token, and how much of the second a prefix cache can reuse.
+
+    A template, a tool's description or their order that changed per request is the usual reason of a miss; this shows it.
+    Nothing is generated: the engine only tokenizes.
+
+    Exit code 0 when something can hit, 1 when nothing can, 3 when it cannot tell.
+    """
+    from workers.probing_here import compare_prompts_here
+
+    bodies = (_body_of(first), _body_of(second))
+    try:
+        diff, (before, here, there) = compare_prompts_here(url, bodies, key_variable=key_variable)
+    except JobError as error:
+        print(f"baseline: {error}", file=sys.stderr)
+        raise typer.Exit(EXIT_UNKNOWN) from error
+    if as_json:
+        shown = {"reusable": diff.reusable, "equal": diff.equal, "before": before, "first": here, "second": there}
+        print(json.dumps(asdict(diff) | shown, ensure_ascii=False, indent=1))
+    elif diff.equal:
+        print(f"equal, {diff.common} tokens; {diff.verdict}")
+    else:
+        print(f"{diff.tokens_a} and {diff.tokens_b} tokens, alike up to token {diff.common}; {diff.verdict}")
+        print(f"  alike  …{before!r}")
+        print(f"  first  {here!r}")
+        print(f"  second {there!r}")
+    if diff.reusable is None:
+        raise typer.Exit(EXIT_UNKNOWN)
+    if not diff.reusable:
+        raise typer.Exit(EXIT_NEGATIVE)
+
+
+def _body_of(path: Path) -> dict[str, Any]:
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        _fail(f"{path}: expected a JSON body of a request, found: {error}")
+    if not isinstance(body, dict) or not {"messages", "prompt"} & body.keys():
+        _fail(f"{path}: expected an object with `messages` or `prompt`")
+    return body
 
 
 def _tell_progress(note: str) -> None:

@@ -1,4 +1,4 @@
-"""Wiring of `baseline probe-cache` and `probe-feature`: a probe of one endpoint from this machine, without bot, broker or settings."""
+"""Wiring of `baseline probe-cache`, `probe-feature` and `compare-prompts`: questions to one endpoint from this machine, without bot, broker or settings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
 from playbooks.judging.cache_facts import CacheProbeFacts
 from playbooks.judging.feature_facts import Feature, FeatureProbeFacts
+from playbooks.judging.token_diff import TokenDiff, token_diff
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.errors import UnusableRequest
 from workers.jobs.cache_probe import Endpoint, Probe
 from workers.jobs.feature_probe import probe_feature
+
+_UNITS = ("prefix_match_unit", "block_size")
+"""Labels of the cache's configuration that tell its unit, the finer one first."""
 
 
 def probe_cache_here(url: str, *, rounds: int, timeout_s: int, key_variable: str | None) -> CacheProbeFacts:
@@ -47,6 +52,41 @@ def probe_feature_here(
     http = HttpxEngineHttp()
     where = endpoint_of(http, url, key_variable)
     return probe_feature(http, where, feature, target=where.url, tries=tries, timeout_s=timeout_s, tell=tell)
+
+
+_AROUND = 8
+"""Tokens shown before and after the place where two prompts part."""
+
+
+def compare_prompts_here(
+    url: str, bodies: tuple[dict[str, Any], dict[str, Any]], *, key_variable: str | None
+) -> tuple[TokenDiff, tuple[str, str, str]]:
+    """Compare two requests as the engine tokenizes them; returns also the text before the difference and both after it.
+
+    Raises:
+        UnusableRequest: nobody answers there, or the engine cannot tokenize one of them.
+    """
+    http = HttpxEngineHttp()
+    where = endpoint_of(http, url, key_variable)
+    found = []
+    for number, body in enumerate(bodies, 1):
+        tokens = http.prompt_tokens(where.url, {"model": where.model, **body}, headers=where.headers)
+        if tokens is None:
+            raise UnusableRequest(
+                f"request {number}: the engine's /tokenize does not take it (expected messages or a prompt)"
+            )
+        found.append(tokens)
+    text = http.metrics(where.url, headers=where.headers)
+    read = http.read_metrics(text) if text is not None else None
+    labels = {} if read is None else read[1]
+    unit = next((int(labels[name]) for name in _UNITS if labels.get(name, "").isdecimal()), None)
+    diff = token_diff(found[0], found[1], unit=unit)
+    at = diff.common
+    parts = (found[0][max(at - _AROUND, 0) : at], found[0][at : at + _AROUND], found[1][at : at + _AROUND])
+    texts = [
+        http.text_of(where.url, part, model=where.model, headers=where.headers) or "" if part else "" for part in parts
+    ]
+    return diff, (texts[0], texts[1], texts[2])
 
 
 def endpoint_name(url: str) -> str:

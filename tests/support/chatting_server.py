@@ -37,6 +37,9 @@ class Chatting:
     drafts: list[int] = field(default_factory=list)
     """Drafts that each scrape of the metrics tells; empty = there are no such counters."""
     seen: list[Body] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    unit: int | None = None
+    """Block of the prefix cache in tokens; None = not told."""
 
 
 @contextmanager
@@ -50,6 +53,8 @@ def chatting(state: Chatting) -> Iterator[Chatting]:
                 self._send(200, json.dumps({"data": [card]}))
             elif self.path == "/metrics":
                 lines = ['vllm:num_requests_running{engine="0"} 0']
+                if state.unit is not None:
+                    lines.append(f'vllm:cache_config_info{{block_size="{state.unit}",prefix_match_unit="None"}} 1.0')
                 if state.drafts:
                     drafts = state.drafts.pop(0)
                     lines += [
@@ -62,6 +67,9 @@ def chatting(state: Chatting) -> Iterator[Chatting]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path in {"/tokenize", "/detokenize"}:
+                self._tokens(body)
+                return
             state.seen.append(body)
             said = state.answer(body, len(state.seen))
             if said.hang_up:
@@ -86,6 +94,19 @@ def chatting(state: Chatting) -> Iterator[Chatting]:
                 self._send(
                     200, json.dumps({"choices": [choice], "usage": {"prompt_tokens": 2000, "completion_tokens": 9}})
                 )
+
+        def _tokens(self, body: Body) -> None:
+            """A token is a word of the prompt as a template writes it: tools first, then the messages."""
+            if "tokens" in body:
+                self._send(200, json.dumps({"prompt": " ".join(state.words[token] for token in body["tokens"])}))
+            elif not {"messages", "prompt"} & body.keys():
+                self._send(400, "{}")
+            else:
+                text = f"{json.dumps(body.get('tools', []))} {json.dumps(body.get('messages', body.get('prompt')))}"
+                for word in text.split():
+                    if word not in state.words:
+                        state.words.append(word)
+                self._send(200, json.dumps({"tokens": [state.words.index(word) for word in text.split()]}))
 
         def _stream(self, said: Said) -> None:
             deltas: list[Body] = [{"role": "assistant"}]

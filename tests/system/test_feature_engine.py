@@ -14,6 +14,7 @@ from tests.system.test_cache_engine import TINY, engine
 from workers.adapters.engine_http import HttpxEngineHttp
 from workers.jobs.cache_probe import Endpoint
 from workers.jobs.feature_probe import probe_feature
+from workers.probing_here import compare_prompts_here
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -41,6 +42,13 @@ def test_features_of_an_engine_with_random_weights(tmp_path: Path) -> None:
             found = judge(probed(url, feature, tries=2))
             assert (feature, found.verdict) == (feature, "untested"), found
         assert judge(probed(url, "reasoning", tries=2)).verdict == "untested"
+
+        system = {"role": "system", "content": "the quick brown fox jumps over the lazy dog " * 30}
+        asked = tuple({"messages": [system, {"role": "user", "content": text}]} for text in ("a fox", "the dog"))
+        diff, (_before, first, second) = compare_prompts_here(url, asked, key_variable=None)
+        assert diff.unit == 128
+        assert 256 <= (diff.reusable or 0) == diff.common // 128 * 128 < diff.common
+        assert first != second
 
         long = probed(url, "long_context", tries=2)
         assert judge(long).verdict == "fails", "random weights find no word again"

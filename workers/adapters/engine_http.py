@@ -27,6 +27,17 @@ from workers.ports import Answer
 _HEAD_CHARS = 200
 _MOST_BYTES = 16 << 20
 _ERROR_CHARS = 500
+_TOKENIZED = (
+    "model",
+    "messages",
+    "prompt",
+    "tools",
+    "chat_template",
+    "chat_template_kwargs",
+    "add_generation_prompt",
+    "add_special_tokens",
+)
+"""What of a request decides on its tokens."""
 
 
 class HttpxEngineHttp:
@@ -68,6 +79,25 @@ class HttpxEngineHttp:
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             return None
         return found if isinstance(found, list) and all(isinstance(token, int) for token in found) else None
+
+    def prompt_tokens(self, endpoint: str, body: Mapping[str, Any], *, headers: Mapping[str, str]) -> list[int] | None:
+        """Return the token ids of a whole request (chat or completion) as the engine makes them; None when it cannot tell."""
+        kept = {name: body[name] for name in _TOKENIZED if name in body}
+        try:
+            with client_of(30) as client:
+                found = client.post(f"{endpoint}/tokenize", json=kept, headers=dict(headers)).json()["tokens"]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return None
+        return found if isinstance(found, list) and all(isinstance(token, int) for token in found) else None
+
+    def text_of(self, endpoint: str, tokens: list[int], *, model: str | None, headers: Mapping[str, str]) -> str | None:
+        """Return tokens as text; None when the engine has no `/detokenize`."""
+        body = {"tokens": tokens, **({"model": model} if model else {})}
+        try:
+            with client_of(10) as client:
+                return str(client.post(f"{endpoint}/detokenize", json=body, headers=dict(headers)).json()["prompt"])
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return None
 
     def metrics(self, endpoint: str, *, headers: Mapping[str, str]) -> str | None:
         """Return the text of `/metrics`; None when there is none."""
