@@ -45,6 +45,7 @@ _RENDER: dict[str, Callable[[Any, Case, Translate], Reply]] = {
     e.BoundaryJudged.KIND: evidence_facts.boundary,
     e.BaselineFrozen.KIND: evidence_launches.baseline,
     e.AttemptRecorded.KIND: evidence_launches.attempt,
+    e.AttemptWithdrawn.KIND: evidence_launches.withdrawn,
     e.ScoreGiven.KIND: evidence_launches.score,
     e.RequestRecorded.KIND: evidence_launches.requests,
     e.CacheProbed.KIND: evidence_probes.cache,

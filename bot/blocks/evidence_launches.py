@@ -216,6 +216,17 @@ def _previous(payload: e.AttemptRecorded, case: Case) -> Noted[e.AttemptRecorded
     return earlier[-1] if earlier else None
 
 
+def withdrawn(payload: e.AttemptWithdrawn, _case: Case, _: Translate) -> Reply:
+    """Say which attempt counts no more, and why; the record keeps both entries."""
+    return Reply(
+        _("Attempt {n} withdrawn", n=payload.attempt),
+        (
+            _("Reason: {reason}", reason=cut(payload.reason, 800)),
+            _("It stays in the record as #{seq}; it and its scores count no more.", seq=payload.recorded_as),
+        ),
+    )
+
+
 def score(payload: e.ScoreGiven, _case: Case, _: Translate) -> Reply:
     """Give the score in words and what it opens or stops."""
     pair = {"a": payload.earlier, "b": payload.later}

@@ -117,7 +117,7 @@ def _frozen_and_asked(
         baseline = stable
         newest = Baseline.model_validate(case.baselines[-1].payload.baseline)
         change = one_change(newest, stable, reason="rolled back", expected="the stable baseline is seen again")
-    number = 1 + max((noted.payload.attempt for noted in case.attempts), default=0)
+    number = case.next_attempt
     limits = case_playbook(services, case).limits
     wish = Wish(
         incident=incident.id,

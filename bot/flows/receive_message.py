@@ -22,6 +22,7 @@ from bot.flows.propose_decision import propose_decision
 from bot.flows.record_log import record_log
 from bot.flows.refusing import EXPECTED, in_words
 from bot.flows.showing import Asker
+from bot.flows.withdraw_attempt import withdraw_attempt
 from bot.ports import OutboxKind
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def _answer_word(services: Services, asker: Asker, incoming: Incoming, case: str
         "propose": lambda found: propose_decision(services, asker, found, remark=rest),
         "export": lambda found: export_bundle(services, asker, found),
         "probe": lambda found: probe(services, asker, found, rest),
+        "withdraw": lambda found: withdraw_attempt(services, asker, found, rest),
         "close": lambda found: close_incident(services, asker, found, reason=rest),
     }
     if case is not None and word in changes:

@@ -68,7 +68,7 @@ def record_taken(
     )
     case = tx.lock(incident.id).case
     attempt = AttemptRecorded(
-        attempt=1 + max((noted.payload.attempt for noted in case.attempts), default=0),
+        attempt=case.next_attempt,
         baseline_digest=baseline.digest,
         origin="recorded",
         outcome=outcome_of(log.finding),

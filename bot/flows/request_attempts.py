@@ -62,7 +62,7 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
         incident = tx.lock(incident_id)
         playbook = case_playbook(services, incident.case)
         _check(incident, playbook, _)
-        number = 1 + max((noted.payload.attempt for noted in incident.case.attempts), default=0)
+        number = incident.case.next_attempt
         change = incident.case.baselines[-1].payload.change
         wish = Wish(
             incident=incident_id,

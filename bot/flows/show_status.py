@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bot.flows.services import Services
     from bot.ports import Incident, Node, Reading
 
-ABOUT_A_CASE = frozenset({"run", "score", "probe", "decide", "propose", "export", "close"})
+ABOUT_A_CASE = frozenset({"run", "score", "probe", "withdraw", "decide", "propose", "export", "close"})
 """Words that mean nothing outside a case's thread."""
 
 

@@ -178,6 +178,15 @@ class AttemptRecorded(Payload):
     """What the ranks did not have alike when they started, as each node read it."""
 
 
+class AttemptWithdrawn(Payload):
+    """`attempt:withdrawn`: a recorded attempt that is none of this case (`recorded_as`: its number here); it counts no more, the record keeps both."""
+
+    KIND: ClassVar[str] = "attempt:withdrawn"
+    attempt: int
+    recorded_as: int
+    reason: str
+
+
 class ScoreGiven(Payload):
     """`score:given`: `score` None = refused or not observed; `why` says which row of the table."""
 
@@ -371,6 +380,7 @@ PAYLOADS: dict[str, type[Payload]] = {
         FingerprintRecorded,
         BaselineFrozen,
         AttemptRecorded,
+        AttemptWithdrawn,
         ScoreGiven,
         BoundaryJudged,
         RequestRecorded,

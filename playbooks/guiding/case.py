@@ -83,6 +83,8 @@ class Case:
     boundary: Noted[e.BoundaryJudged] | None = None
     baselines: tuple[Noted[e.BaselineFrozen], ...] = ()
     attempts: tuple[Noted[e.AttemptRecorded], ...] = ()
+    withdrawn: tuple[Noted[e.AttemptWithdrawn], ...] = ()
+    """Attempts that count no more; they are not in `attempts`, and no score of them is in `scores`."""
     scores: tuple[Noted[e.ScoreGiven], ...] = ()
     requests: tuple[Noted[e.RequestRecorded], ...] = ()
     cache_probes: tuple[Noted[e.CacheProbed], ...] = ()
@@ -100,12 +102,19 @@ class Case:
     """Sequence number of the newest entry that brought facts; a proposal before it is void."""
     closed: Noted[e.IncidentClosed] | None = None
 
+    @property
+    def next_attempt(self) -> int:
+        """Number of the next attempt; that of a withdrawn one is not given again."""
+        taken = {noted.payload.attempt for noted in self.attempts} | {n.payload.attempt for n in self.withdrawn}
+        return 1 + max(taken, default=0)
+
 
 _APPENDED: dict[type[e.Payload], str] = {
     e.SceneCollected: "scenes",
     e.FingerprintRecorded: "fingerprints",
     e.BaselineFrozen: "baselines",
     e.AttemptRecorded: "attempts",
+    e.AttemptWithdrawn: "withdrawn",
     e.ScoreGiven: "scores",
     e.RequestRecorded: "requests",
     e.CacheProbed: "cache_probes",
@@ -132,6 +141,7 @@ REPORTS = (
     e.FingerprintRecorded,
     e.BoundaryJudged,
     e.AttemptRecorded,
+    e.AttemptWithdrawn,
     e.RequestRecorded,
     e.CacheProbed,
     e.FeatureProbed,
@@ -177,18 +187,27 @@ def fold_one(case: Case, entry: EntryLike) -> Case:
     if (keyed := _KEYED.get(model)) is not None:
         name, key = keyed
         changes[name] = {**getattr(case, name), getattr(payload, key): noted}
-    match payload:
+    return replace(case, **changes, **_further(case, noted))
+
+
+def _further(case: Case, noted: Noted[Any]) -> dict[str, Any]:
+    """Return what an entry changes besides being kept."""
+    match noted.payload:
         case e.IncidentOpened():
-            raise MalformedMessage(f"#{entry.seq} opens {case.incident} a second time")
+            raise MalformedMessage(f"#{noted.seq} opens {case.incident} a second time")
+        case e.AttemptWithdrawn(attempt=number):
+            return {
+                "attempts": tuple(n for n in case.attempts if n.payload.attempt != number),
+                "scores": tuple(n for n in case.scores if number not in {n.payload.earlier, n.payload.later}),
+            }
         case e.BoundaryJudged():
-            changes["boundary"] = noted
+            return {"boundary": noted}
         case e.PhaseEntered(phase=phase):
-            changes["phase"] = phase
+            return {"phase": phase}
         case e.IncidentClosed():
-            changes |= {"closed": noted, "phase": Phase.CLOSED}
+            return {"closed": noted, "phase": Phase.CLOSED}
         case _:
-            pass
-    return replace(case, **changes)
+            return {}
 
 
 def _opened(incident: str, entry: EntryLike) -> Case:

@@ -143,7 +143,7 @@ def _ranks(attempt: e.AttemptRecorded) -> Iterator[str]:
 
 
 def _attempts(case: Case) -> Iterator[str]:
-    if not case.attempts:
+    if not case.attempts and not case.withdrawn:
         return
     yield "## How often"
     yield ""
@@ -151,6 +151,12 @@ def _attempts(case: Case) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for noted in case.attempts:
         yield _attempt_row(noted)
+    for gone in case.withdrawn:
+        yield ""
+        yield (
+            f"Attempt {gone.payload.attempt} (#{gone.payload.recorded_as}) was withdrawn by {plain(gone.actor)} (#{gone.seq})"
+            f" and counts no more: {plain(gone.payload.reason)}"
+        )
     for score in case.scores:
         value = "none" if score.payload.score is None else str(score.payload.score)
         yield ""

@@ -165,6 +165,9 @@ ENTRIES: dict[str, Callable[[], CaseLines]] = {
         ),
         "node:gpu-a1",
     ),
+    "attempt-withdrawn": lambda: base().add(
+        e.AttemptWithdrawn(attempt=2, recorded_as=7, reason="The log is of another service.")
+    ),
     "feature-sometimes": lambda: base().add(
         e.FeatureProbed(
             job_id="job-9",

@@ -20,6 +20,7 @@ def full_record() -> CaseLines:
     lines.add(e.LogAnalysed(sha256="a" * 64, name="engine.log", finding={})).requested(2).probed(2).climbed(2)
     tried = {"attempt": 2, "feature": "vision", "verdict": "untested", "grounds": "", "passed": 0, "of": 0}
     lines.add(e.FeatureProbed(job_id="job-5", **tried))
+    lines.add(e.AttemptWithdrawn(attempt=99, recorded_as=1, reason="none of this case"))
     lines.entered(Phase.BOUNDARY).proposed().rejected().proposed().approved()
     lines.add(e.HeldEnded(attempt=2, how="died")).add(e.BundleExported(sha256="b" * 64, upto=3))
     lines.add(e.LeaseTaken(node="gpu-a1", fence=3, reason="silent"))
@@ -156,3 +157,16 @@ def test_folding_one_by_one_is_folding_all():
 def test_a_record_that_is_none_says_where(lines, message):
     with pytest.raises(MalformedMessage, match=message):
         fold("INC-1", lines)
+
+
+def test_a_withdrawn_attempt_and_its_scores_count_no_more_and_its_number_is_not_given_again():
+    base = docker_baseline()
+    lines = CaseLines().opened().frozen(base)
+    lines.attempt(1, base, origin="recorded").attempt(2, base, origin="recorded").score(1, 2, 2).proposed()
+    lines.add(e.AttemptWithdrawn(attempt=2, recorded_as=4, reason="the log of another service"))
+    case = lines.case
+    assert [noted.payload.attempt for noted in case.attempts] == [1]
+    assert case.scores == ()
+    assert case.next_attempt == 3
+    assert [noted.payload.reason for noted in case.withdrawn] == ["the log of another service"]
+    assert case.newest_report == lines.seq, "a proposal that rested on it is void"
