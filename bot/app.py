@@ -29,11 +29,12 @@ from bot.adapters.system import SystemClock, Ulids
 from bot.api.metrics import Metrics
 from bot.api.server import create_api
 from bot.api.state import MIB, Api, Limits, SlackEntry
-from bot.flows.services import People, Services, Timing
+from bot.flows.services import People, Services, Timing, is_group
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
+    from bot.adapters.slack_groups import SlackGroups
     from bot.settings import Settings
 
 _REPORT_S = 60.0
@@ -70,6 +71,7 @@ class Bot:
     pools: tuple[FlowPool, ...]
     bolt: AsyncApp | None = None
     senders: tuple[LeasedSender, ...] = ()
+    groups: SlackGroups | None = None
     api: FastAPI = field(default_factory=FastAPI)
 
     def close(self) -> None:
@@ -81,7 +83,11 @@ class Bot:
 
 
 def build_services(
-    settings: Settings, *, nudge: Callable[[], None] = lambda: None, metrics: Metrics | None = None
+    settings: Settings,
+    *,
+    nudge: Callable[[], None] = lambda: None,
+    metrics: Metrics | None = None,
+    groups: SlackGroups | None = None,
 ) -> tuple[Services, SqlStore, tuple[FlowPool, FlowPool]]:
     """Open store, artifacts and keys; brings the store's schema up to date.
 
@@ -109,7 +115,7 @@ def build_services(
         nodes=keys.names,
         run=quick,
         nudge=nudge,
-        people=People(responders=frozenset(settings.responders), approvers=frozenset(settings.approvers)),
+        people=People(frozenset(settings.responders), frozenset(settings.approvers), groups),
         timing=Timing(claim_within=timedelta(seconds=settings.claim_within_s)),
         playbook=settings.playbook,
         charts=PillowCharts(),
@@ -125,13 +131,14 @@ def build_services(
 def build(settings: Settings) -> Bot:
     """Wire a bot; raises as `build_services`."""
     nudges, metrics = Nudges(), Metrics()
-    services, store, pools = build_services(settings, nudge=nudges, metrics=metrics)
+    groups = _groups(settings)
+    services, store, pools = build_services(settings, nudge=nudges, metrics=metrics, groups=groups)
     queue = CeleryQueue(settings.broker_url.get_secret_value())
     # The same name after a restart, so that a bot that was killed need not wait for its own lease to end.
     holder = f"{socket.gethostname()}:{settings.data_dir.absolute()}:{settings.port}"
     dispatcher = Dispatcher(services, queue, holder=holder)
     nudges.add(dispatcher.nudge)
-    bot = Bot(settings, services, store, queue, dispatcher, pools)
+    bot = Bot(settings, services, store, queue, dispatcher, pools, groups=groups)
     bot.senders = (LeasedSender(services, Housekeeping(services), name="housekeeping", holder=holder),)
     entry: SlackEntry | None = None
     if settings.has_slack:
@@ -157,6 +164,19 @@ def build(settings: Settings) -> Bot:
         lifespan=lambda _app: _running(bot),
     )
     return bot
+
+
+def _groups(settings: Settings) -> SlackGroups | None:
+    """Return the reader of the user groups that roles are given to; None where there are none."""
+    named = frozenset(name for name in (*settings.responders, *settings.approvers) if is_group(name))
+    if not named or not settings.has_slack:
+        return None
+    from bot.adapters.slack_calls import SlackCalls, web_client
+    from bot.adapters.slack_groups import SlackGroups
+    from bot.adapters.slack_pace import Pace
+
+    token = settings.slack_bot_token.get_secret_value()
+    return SlackGroups(SlackCalls(web_client(token, settings.slack_api_url), Pace(time.monotonic)), named)
 
 
 def _slack(settings: Settings, services: Services, holder: str) -> tuple[AsyncApp, tuple[LeasedSender, ...]]:
@@ -204,6 +224,8 @@ async def _running(bot: Bot) -> AsyncIterator[None]:
     bot.dispatcher.start()
     for sender in bot.senders:
         sender.start()
+    if bot.groups is not None:
+        bot.groups.start()
     listening: asyncio.Task[None] | None = None
     if bot.bolt is not None and bot.settings.slack_mode == "socket":
         listening = asyncio.create_task(_listen(bot.bolt, bot.settings.slack_app_token.get_secret_value()))
@@ -214,6 +236,8 @@ async def _running(bot: Bot) -> AsyncIterator[None]:
         if listening is not None:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
+        if bot.groups is not None:
+            await asyncio.to_thread(bot.groups.stop)
         await asyncio.to_thread(bot.dispatcher.stop)
         for sender in bot.senders:
             await asyncio.to_thread(sender.stop)

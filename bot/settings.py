@@ -62,10 +62,11 @@ class Settings(BaseSettings):
     )
     responders: Names = Field(
         default=(),
-        description="Slack user ids that may collect, fingerprint, launch and probe; comma-separated. Empty: nobody.",
+        description="Slack user ids (`U…`) or user groups (`S…`) that may collect, fingerprint, launch and probe; comma-separated. Empty: nobody.",
     )
     approvers: Names = Field(
-        default=(), description="Slack user ids that may also approve; comma-separated. Empty: nobody."
+        default=(),
+        description="Slack user ids (`U…`) or user groups (`S…`) that may also approve; comma-separated. Empty: nobody.",
     )
     nodes: Names = Field(
         default=(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.blocks.notices import needs_role
-from bot.blocks.texts import Translate, esc
+from bot.blocks.texts import Translate, esc, joined
 from bot.errors import Refused
 from playbooks.errors import RuleViolation
 from playbooks.guiding import roles
@@ -28,10 +28,17 @@ def require(services: Services, asker: Asker, action: Action, _: Translate) -> N
     try:
         roles.require(services.people.role_of(asker.user), action)
     except RuleViolation as error:
-        message = needs_role(esc(str(error)), users_with(services.people, roles.who_could(action)), _)
+        why = esc(str(error))
+        if services.people.groups is not None and (unread := services.people.groups.unreadable):
+            groups = ", ".join(sorted(unread))
+            why = joined(
+                [why, _("Members of {groups} could not be read from Slack, so nobody counts by them.", groups=groups)],
+                " ",
+            )
+        message = needs_role(why, users_with(services.people, roles.who_could(action)), _)
         raise Refused(message.text, blocks=message.blocks) from error
 
 
 def users_with(people: People, wanted: tuple[Role, ...]) -> list[str]:
     """Return the users who have one of the roles, in a stable order."""
-    return sorted(user for user in people.approvers | people.responders if people.role_of(user) in wanted)
+    return sorted(user for user in people.known if people.role_of(user) in wanted)

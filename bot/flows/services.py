@@ -61,18 +61,48 @@ class FlowRunner(Protocol):
         ...
 
 
+class Groups(Protocol):
+    """User groups of the workspace; never asks Slack, so it may be called inside a transaction."""
+
+    def members(self, group: str) -> frozenset[str]:
+        """Return who is in a group, as last read; nobody when it could not be read."""
+        ...
+
+    @property
+    def unreadable(self) -> dict[str, str]:
+        """Groups whose last reading failed, and why."""
+        ...
+
+
+def is_group(name: str) -> bool:
+    """Whether an entry of a list of people is a user group's id."""
+    return name.startswith("S")
+
+
 @dataclass(frozen=True, slots=True)
 class People:
-    """Who may do what (R16), by Slack user id; empty sets fail closed."""
+    """Who may do what (R16), by Slack user id or user group id; empty sets and unread groups fail closed."""
 
     responders: frozenset[str] = frozenset()
     approvers: frozenset[str] = frozenset()
+    groups: Groups | None = None
 
     def role_of(self, user: str) -> Role:
         """Return the highest role of a user; an approver may do what a responder may."""
-        if user in self.approvers:
+        if user in self._in(self.approvers):
             return Role.APPROVER
-        return Role.RESPONDER if user in self.responders else Role.VIEWER
+        return Role.RESPONDER if user in self._in(self.responders) else Role.VIEWER
+
+    @property
+    def known(self) -> frozenset[str]:
+        """All who have a role, by user id."""
+        return self._in(self.approvers | self.responders)
+
+    def _in(self, names: frozenset[str]) -> frozenset[str]:
+        groups = [name for name in names if is_group(name)]
+        if not groups or self.groups is None:
+            return names - frozenset(groups)
+        return (names - frozenset(groups)).union(*(self.groups.members(group) for group in groups))
 
 
 @dataclass(frozen=True, slots=True)

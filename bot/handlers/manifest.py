@@ -23,6 +23,7 @@ SCOPES: dict[str, str] = {
     "groups:read": "names of private channels",
     "im:history": "event message.im: logs dropped in a direct message",
     "im:write": "telling the owner that the app is not in the channel",
+    "usergroups:read": "usergroups.users.list: roles that are given to user groups",
     "users:read": "language and time zone of a reader",
 }
 EVENTS = ("app_home_opened", "app_mention", "message.channels", "message.groups", "message.im")

@@ -44,6 +44,8 @@ class FakeSlack:
     """What was sent to response URLs."""
     authorizations: list[str | None] = field(default_factory=list)
     script: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    """User groups and who is in them."""
     never_shares: bool = False
     """Whether files are taken and never shown, as Slack does at times."""
     _ts: int = 1_800_000_000
@@ -56,7 +58,7 @@ class FakeSlack:
         """Return the texts of a thread's replies, oldest first."""
         return [message.text for message in self.messages if message.thread_ts == ts]
 
-    def answer(self, method: str, arguments: Answer) -> Answer:
+    def answer(self, method: str, arguments: Answer) -> Answer:  # noqa: PLR0912 - a case a method
         """Do what the method does."""
         match method:
             case "auth.test":
@@ -103,6 +105,9 @@ class FakeSlack:
                     return {"files": [{"id": arguments["files"][0]["id"]}]}
                 file["shares"] = {"public": {arguments["channel_id"]: [{"thread_ts": arguments.get("thread_ts")}]}}
                 return {"files": [{"id": arguments["files"][0]["id"]}]}
+            case "usergroups.users.list":
+                users = self.groups.get(str(arguments.get("usergroup")))
+                return {"ok": False, "error": "no_such_subteam"} if users is None else {"users": users}
             case "files.info":
                 return {"file": {"shares": self.files[arguments["file"]]["shares"]}}
             case _:
