@@ -192,6 +192,12 @@ def attempt(
         runs = [option(_.plain("2 attempts, one after the other"), "2"), option(_.plain("1 attempt"), "1")]
         hint = _.plain("A score needs two attempts of one baseline.")
         blocks.append(select_input("runs", _.plain("Attempts"), runs, initial="2", hint=hint))
+        hint = _.plain(
+            "Seconds a stage may take, such as weight_loading 5400, and behind a slash how long it may be silent: engine_init 3600/1800."
+        )
+        blocks.append(
+            text_input("limits", _.plain("Limits - leave empty for the playbook's"), optional=True, hint=hint)
+        )
     else:
         blocks.append(
             context(_("This case has no node: run it where you can, twice, and drop both complete logs here."))

@@ -50,6 +50,8 @@ class Wanted:
     expected: str = ""
     nodes: tuple[str, ...] = ()
     """Of a case with several nodes those of the launch, head first; () = as frozen, else one node."""
+    limits: str = ""
+    """Limits of stages as typed; empty = the playbook's."""
 
 
 def freeze_baseline(services: Services, asker: Asker, incident_id: str, wanted: Wanted) -> Message:

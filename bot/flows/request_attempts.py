@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Message
-from bot.blocks.notices import notice, open_items
-from bot.blocks.texts import short
+from bot.blocks.notices import notice, open_items, refusal
+from bot.blocks.texts import Mrkdwn, esc, short
 from bot.flows.advance_phase import advance_phase
 from bot.flows.case_playbook import case_playbook
 from bot.flows.compare_nodes import require_alike
@@ -17,8 +17,9 @@ from bot.flows.permission import Action, require
 from bot.flows.request_job import Wish
 from bot.flows.request_ranks import add_launch
 from bot.flows.showing import Asker, known
-from playbooks.errors import PhaseClosed
+from playbooks.errors import InvalidCommand, PhaseClosed
 from playbooks.guiding.gate import may_attempt, may_enter
+from playbooks.guiding.limit_words import in_words, limits_with
 from playbooks.judging.baseline import Change
 from playbooks.messages import LaunchParams, Limits
 from playbooks.vocabulary import JobKind, Phase
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from bot.blocks.texts import Translate
     from bot.flows.services import Services
     from bot.ports import Incident
-    from playbooks.guiding.playbook import Playbook
+    from playbooks.guiding.playbook import LaunchLimits, Playbook
 
 HOLD_S = 30 * 60
 """How long a ready engine is kept for requests and probes; the node's policy caps it."""
@@ -62,6 +63,7 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
         incident = tx.lock(incident_id)
         playbook = case_playbook(services, incident.case)
         _check(incident, playbook, _)
+        limits = _limits(playbook, wanted, _)
         number = incident.case.next_attempt
         change = incident.case.baselines[-1].payload.change
         wish = Wish(
@@ -73,7 +75,7 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
             baseline=baseline,
             change=Change.model_validate(change) if change else None,
             params=LaunchParams(hold_s=HOLD_S, repeat=max(runs, 1) - 1).model_dump(mode="json"),
-            limits=Limits.model_validate(playbook.limits.model_dump(mode="json")),
+            limits=Limits.model_validate(limits.model_dump(mode="json")),
             post=False,
         )
         jobs = add_launch(tx, services, wish, now=now)
@@ -83,10 +85,24 @@ def request_attempts(services: Services, asker: Asker, incident_id: str, *, want
         if runs > 1
         else _("Attempt {a} is on its way to {node}.", a=number, node=on)
     )
+    changed = in_words(limits, playbook.limits)
     return notice(
         title,
         _("Baseline {digest}. The first fatal line is named as soon as it is seen.", digest=short(baseline.digest)),
+        _("Limits of stages, total/silent in seconds: {limits}", limits=changed) if changed else Mrkdwn(""),
     )
+
+
+def _limits(playbook: Playbook, wanted: Wanted, _: Translate) -> LaunchLimits:
+    """Return the limits of the launch.
+
+    Raises:
+        Refused: what was typed is none.
+    """
+    try:
+        return limits_with(wanted.limits, playbook.limits)
+    except InvalidCommand as error:
+        raise refuse(refusal(_("Not started"), esc(str(error)))) from error
 
 
 def _check(incident: Incident, playbook: Playbook, _: Translate) -> None:

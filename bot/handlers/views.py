@@ -57,7 +57,12 @@ def submitted(services: Services, asker: Asker, view: dict[str, Any]) -> Message
             answer_item(services, asker, case, step, value=fields.get("value", ""), note=fields.get("note", ""))
         case "attempt":
             nodes = tuple(filter(None, fields.get("nodes", "").split(",")))
-            wanted = Wanted(command=fields.get("command", ""), reason=fields.get("reason", ""), nodes=nodes)
+            wanted = Wanted(
+                command=fields.get("command", ""),
+                reason=fields.get("reason", ""),
+                limits=fields.get("limits", ""),
+                nodes=nodes,
+            )
             freeze_or_run(services, asker, case, wanted=wanted, runs=2 if fields.get("runs") == "2" else 1)
         case "judge" | "reject":
             approve = fields.get("choice") == "approve"

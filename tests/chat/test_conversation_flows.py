@@ -22,7 +22,7 @@ from bot.flows.show_status import show_cases, show_next, show_nodes, show_score,
 from bot.flows.stop_jobs import stop_jobs
 from bot.ports import OutboxKind
 from playbooks.evidence.entries import AttemptRecorded
-from playbooks.vocabulary import JobKind, Outcome, Phase
+from playbooks.vocabulary import JobKind, Outcome, Phase, Stage
 from tests.support.bot_services import (
     APPROVER,
     NODE,
@@ -304,6 +304,26 @@ class TestAttempts:
         assert job.request.baseline is not None
         assert job.request.baseline.sample is not None
         assert job.request.limits.stages
+
+    def test_limits_of_stages_are_taken_as_typed_and_said(self, bot: TestBot) -> None:
+        case = self.ready_case(bot)
+        wanted = Wanted("vllm serve /models/tiny", limits="weight_loading 5400, engine_init 3600/1800")
+        message = freeze_or_run(bot.services, responder(), case, wanted=wanted, runs=1)
+        assert "weight_loading 5400/300" in said(message)
+        with bot.services.store.read() as reading:
+            limits = reading.jobs(incident=case)[0].request.limits
+        assert limits.stages[Stage.WEIGHT_LOADING].total_s == 5400
+        assert limits.stages[Stage.ENGINE_INIT].silence_s == 1800
+        assert limits.total_s == 2400 + (5400 - 1500) + (3600 - 900)
+
+    def test_limits_that_are_none_are_refused_and_nothing_is_recorded(self, bot: TestBot) -> None:
+        case = self.ready_case(bot)
+        before = kinds(bot, case)
+        wanted = Wanted("vllm serve /models/tiny", limits="loading 5400")
+        with pytest.raises(Refused) as refused:
+            freeze_or_run(bot.services, responder(), case, wanted=wanted, runs=1)
+        assert "expected a stage" in words(refused)
+        assert kinds(bot, case) == before
 
     def test_a_node_that_went_silent_is_named_and_nothing_is_recorded(self, bot: TestBot) -> None:
         case = self.ready_case(bot)
