@@ -20,6 +20,8 @@ class LaunchParams(Params):
     hold_s: int = 0
     repeat: int = 0
     """Further attempts of the same baseline; the bot asks for the next one when this one was observed."""
+    expect_tenants: tuple[str, ...] | None = None
+    """Who else used the GPUs at the attempt before: a repeat beside others is not started. None = whoever it is."""
 
 
 class RequestParams(Params):

@@ -74,6 +74,10 @@ class NotHeld(JobError):
     """No held engine of that attempt is on this node."""
 
 
+class TenantsChanged(JobError):
+    """Others use the GPUs now than at the attempt before."""
+
+
 class ProbeFailed(JobError):
     """A probe did not come back with facts."""
 

@@ -243,7 +243,11 @@ def follow_ups(job: Job, attempt: AttemptRecorded) -> tuple[FollowUp, ...]:
                     requested_by=request.requested_by,
                     attempt=attempt.attempt + 1,
                     baseline=request.baseline,
-                    params={**request.params, "repeat": params.repeat - 1},
+                    params={
+                        **request.params,
+                        "repeat": params.repeat - 1,
+                        "expect_tenants": None if attempt.ranks else list(attempt.tenants),
+                    },
                     limits=request.limits,
                     post=False,
                 ),

@@ -325,6 +325,7 @@ def test_a_second_attempt_is_asked_for_by_itself(bot: TestBot, mine: str) -> Non
     with bot.store.read() as reading:
         (again,) = reading.jobs(incident=incident)
     assert (again.request.attempt, again.request.params["repeat"]) == (2, 0)
+    assert again.request.params["expect_tenants"] == [], "a repeat is not to run beside others"
     assert (again.request.baseline, again.request.requested_by) == (job.request.baseline, f"user:{RESPONDER}")
     record_report(bot.services, report_of(bot, claim(bot, again), failed(mine), catalogue=mine))
     assert payloads(bot, incident, "score:given")[0]["score"] == 2

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from playbooks.messages import LaunchFacts, Limits, RequestFacts, StageLimit, SweepFacts
-from playbooks.vocabulary import JobKind, JobOutcome, Outcome, Stage
+from playbooks.messages import FieldValue, JobReport, LaunchFacts, Limits, RequestFacts, StageLimit, SweepFacts
+from playbooks.vocabulary import FieldStatus, JobKind, JobOutcome, Outcome, Stage
 from tests.support.fake_bot import FakeBot
 from tests.support.node_builders import FakeGpus, TestNode, Watched, baseline, job, make_node, policy, script
 from workers.adapters import process_table
@@ -383,3 +383,50 @@ def test_the_log_that_leaves_the_node_has_no_secret(node: TestNode) -> None:
     assert report is not None
     assert report.artifacts[0].redactions == 1
     assert secret.encode() not in node.bot.files[str(facts.log_sha256)]
+
+
+def beside(*names: str) -> FakeGpus:
+    """A GPU that these others use."""
+    rows = [{"pid": 7 + n, "name": name, "used_bytes": 1} for n, name in enumerate(names)]
+    return FakeGpus({"gpu.0.processes": FieldValue(status=FieldStatus.OK, value=rows, source="NVML")})
+
+
+def repeat(node: TestNode, expected: list[str] | None) -> JobReport:
+    path = script(node.folder, "job-2", lines=NO_MODEL, exit=1)
+    params = {"hold_s": 0, "expect_tenants": expected}
+    settings = baseline(node.folder, env={"SCRIPT": path})
+    node.deliver(job(JobKind.LAUNCH, job_id="job-2", attempt=2, baseline=settings, params=params))
+    report = node.bot.report_of("job-2")
+    assert report is not None
+    return report
+
+
+def test_who_else_uses_the_gpus_stands_in_the_facts(node: TestNode) -> None:
+    node.deps = replace(node.deps, gpus=beside("train"))
+    assert launch(node, lines=NO_MODEL, exit=1).tenants == ("process 7 train on GPU 0",)
+
+
+@pytest.mark.parametrize(("now", "expected"), [((), ["process 7 train on GPU 0"]), (("train",), []), (("train", "more"), ["process 7 train on GPU 0"])])  # fmt: skip
+def test_a_repeat_beside_others_than_before_is_paused_and_starts_nothing(
+    node: TestNode, now: tuple[str, ...], expected: list[str]
+) -> None:
+    node.deps = replace(node.deps, gpus=beside(*now))
+    report = repeat(node, expected)
+    assert report.outcome is JobOutcome.INCONCLUSIVE
+    assert "paused, nothing was started" in (report.error or "")
+    assert "run again to go on" in (report.error or "")
+    assert nothing_left(node, "job-2")
+    assert all(row.job_id != "job-2" for row in node.deps.journal.engines(*EngineLife))
+
+
+@pytest.mark.parametrize("expected", [None, ["process 7 train on GPU 0"]])
+def test_a_repeat_beside_the_same_others_or_whoever_it_is_goes_on(node: TestNode, expected: list[str] | None) -> None:
+    node.deps = replace(node.deps, gpus=beside("train"))
+    assert repeat(node, expected).outcome is JobOutcome.DONE
+
+
+def test_where_nobody_can_be_asked_a_repeat_goes_on(node: TestNode) -> None:
+    node.deps = replace(
+        node.deps, gpus=FakeGpus({"gpu.0.error": FieldValue(status=FieldStatus.OK, value=15, source="NVML")})
+    )
+    assert repeat(node, ["process 7 train on GPU 0"]).outcome is JobOutcome.DONE

@@ -13,6 +13,7 @@ from workers.errors import JobError, UnusableRequest
 from workers.jobs.deps import Deps, Done
 from workers.jobs.driver_state import driver_state
 from workers.jobs.redacting import clean
+from workers.jobs.tenants import tenants_of
 from workers.policy import allow_inside
 from workers.ports import Clock, Control, Facts, GpuReader, HostReader, InsideReader
 
@@ -60,7 +61,7 @@ def read_fingerprint(
         host_facts = host_part.result() | gpu_part.result()
         container = inside_part.result() if inside_part is not None else {}
     host_facts["driver.state"] = driver_state(host_facts)
-    host_facts["tenants"] = _tenants(host_facts)
+    host_facts["tenants"] = tenants_of(host_facts)
     host_facts["leftovers"] = _leftovers(host_facts)
     return FingerprintFacts(
         host=redacted(host_facts),
@@ -89,14 +90,6 @@ def _source(params: FingerprintParams) -> str | None:
     if params.image:
         return f"image {params.image}"
     return f"python {params.python}" if params.python else None
-
-
-def _tenants(facts: Facts) -> FieldValue:
-    names: list[str] = []
-    for index in indexes(facts, "gpu"):
-        rows = value_of(facts, f"gpu.{index}.processes") or ()
-        names += [f"process {row['pid']} {row['name']} on GPU {index}" for row in rows]
-    return read(sorted(set(names)), "NVML processes")
 
 
 def _leftovers(facts: Facts) -> FieldValue:

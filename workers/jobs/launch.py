@@ -17,10 +17,10 @@ from playbooks.guiding.chart_forms import thinned
 from playbooks.judging.baseline import Baseline
 from playbooks.judging.finding import Finding
 from playbooks.judging.first_failure import Analyser
-from playbooks.messages import HeldEngine, JobRequest, LaunchFacts
+from playbooks.messages import HeldEngine, JobRequest, LaunchFacts, LaunchParams
 from playbooks.reading.fields import indexes, value_of
 from playbooks.vocabulary import ErrorClass, Outcome, Stage
-from workers.errors import JobError, StartFailed
+from workers.errors import JobError, StartFailed, TenantsChanged
 from workers.jobs.deps import Deps, Done
 from workers.jobs.holding import STOP_GRACE_S, replace_held
 from workers.jobs.memory_file import MEMORY_FILE, as_csv
@@ -28,6 +28,7 @@ from workers.jobs.own_port import meeting_port, own_port
 from workers.jobs.readiness import DEFAULT_SAMPLE, NoProbe, ReadyProbe, Target
 from workers.jobs.redacting import LiveCleaner, clean
 from workers.jobs.resolving import resolve
+from workers.jobs.tenants import tenants_of
 from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
 from workers.policy import Allowed, allow_launch
 from workers.policy.arguments import read_options
@@ -61,6 +62,8 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
     control.progress(Stage.CONTAINER_INIT, "preparing: reading packages, model files and GPUs")
     left = list(replace_held(deps, by=f"attempt {request.attempt} of {request.incident}"))
     before = deps.gpus.read()
+    before = {**before, "tenants": tenants_of(before)}
+    _require_same_tenants(request, before)
     resolved = resolve(deps, allowed, before)
     taken: list[int] = []
     while True:
@@ -75,6 +78,21 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
         taken.append(port)
         attempt.set_log_aside(f"port-{port}")
         control.progress(Stage.CONTAINER_INIT, f"port {port} was taken meanwhile: started again on another one")
+
+
+def _require_same_tenants(request: JobRequest, before: Facts) -> None:
+    """Start no repeat while others use the GPUs than at the attempt before: the two would not compare (R5).
+
+    Raises:
+        TenantsChanged: others do.
+    """
+    expected, found = LaunchParams.model_validate(request.params).expect_tenants, value_of(before, "tenants")
+    if expected is None or found is None or set(expected) == set(found):
+        return
+    was, now = (", ".join(sorted(names)) or "nobody" for names in (expected, found))
+    raise TenantsChanged(
+        f"paused, nothing was started: others use the GPUs now than at the attempt before (was: {was}; is: {now}); run again to go on"
+    )
 
 
 def _api_port(allowed: Allowed, taken: list[int]) -> AbstractContextManager[int]:
