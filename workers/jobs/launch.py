@@ -29,6 +29,7 @@ from workers.jobs.readiness import DEFAULT_SAMPLE, NoProbe, ReadyProbe, Target
 from workers.jobs.redacting import LiveCleaner, clean
 from workers.jobs.resolving import resolve
 from workers.jobs.tenants import tenants_of
+from workers.jobs.waiting import while_asked_for
 from workers.jobs.watching import DEFAULT_LIMITS, Ending, Watch
 from workers.policy import Allowed, allow_launch
 from workers.policy.arguments import read_options
@@ -64,7 +65,7 @@ def launch(request: JobRequest, deps: Deps, control: Control) -> Done:
     before = deps.gpus.read()
     before = {**before, "tenants": tenants_of(before)}
     _require_same_tenants(request, before)
-    resolved = resolve(deps, allowed, before)
+    resolved = while_asked_for(lambda: resolve(deps, allowed, before), check=control.check, undo=lambda _late: None)
     taken: list[int] = []
     while True:
         control.check()
@@ -101,14 +102,17 @@ def _api_port(allowed: Allowed, taken: list[int]) -> AbstractContextManager[int]
 
 def _run(attempt: _Attempt, engine: Engine, before: Facts, resolved: Baseline) -> LaunchFacts:
     """Start one engine and watch it to its end."""
-    request, deps, spec = attempt.request, attempt.deps, attempt.spec
+    request, deps = attempt.request, attempt.deps
     memory = deps.gpus.watch()
     left: list[str] = []
     try:
-        started = engine.start(spec, lambda ref: deps.journal.engine_started(request.job_id, asdict(ref)))
+        started = _start(attempt, engine)
     except StartFailed as failure:
         memory.close()
         return _never_started(failure, attempt, resolved)
+    except BaseException:
+        memory.close()
+        raise
     try:
         ending = attempt.watch(started)
         if ending.outcome is not Outcome.READY:
@@ -136,6 +140,28 @@ def _run(attempt: _Attempt, engine: Engine, before: Facts, resolved: Baseline) -
             "tenants": tuple(value_of(before, "tenants") or ()),
         }
     )
+
+
+def _start(attempt: _Attempt, engine: Engine) -> RunningEngine:
+    """Start the engine; a container engine that does not answer holds up no cancel, and what it made late is removed.
+
+    Raises:
+        StartFailed: it was refused.
+        EngineUnavailable: the container engine does not answer.
+        JobCancelled: called off meanwhile.
+    """
+    job_id, journal, spec = attempt.request.job_id, attempt.deps.journal, attempt.spec
+
+    def start() -> RunningEngine:
+        return engine.start(spec, lambda ref: journal.engine_started(job_id, asdict(ref)))
+
+    def undo(late: RunningEngine) -> None:
+        gone = late.stop(grace_s=FAILED_GRACE_S)
+        journal.engine_ended(job_id, how="stopped", detail="; ".join(gone))
+
+    if engine.kind != "docker":
+        return start()
+    return while_asked_for(start, check=attempt.check, undo=undo)
 
 
 def _port_was_taken(facts: LaunchFacts) -> bool:
@@ -170,6 +196,10 @@ class _Attempt:
             return ""
         host = next((o.value for o in read_options(self._allowed.arguments)[1] if o.name == "--host"), None)
         return f"http://{host if host and host != '::1' else '127.0.0.1'}:{self.spec.port}"
+
+    def check(self) -> None:
+        """Raise JobCancelled when the job was called off."""
+        self._control.check()
 
     def watch(self, engine: RunningEngine) -> Ending:
         """Watch until the attempt is over."""
