@@ -37,15 +37,16 @@ class SlackGroups:
 
     def members(self, group: str) -> frozenset[str]:
         """Return who is in a group, as last read; nobody when that is too long ago."""
-        found = self._read.get(group)
-        if found is None or self._monotonic() - found[0] > HOLDS_S:
-            return frozenset()
-        return found[1]
+        return self._read[group][1] if self._holds(group) else frozenset()
 
     @property
     def unreadable(self) -> dict[str, str]:
-        """Groups whose last reading failed, and Slack's word for why."""
-        return dict(self._why)
+        """Groups that count for nothing now, and why: Slack's word, or that they were not read yet."""
+        return {group: self._why.get(group, "not read yet") for group in self._groups if not self._holds(group)}
+
+    def _holds(self, group: str) -> bool:
+        found = self._read.get(group)
+        return found is not None and self._monotonic() - found[0] <= HOLDS_S
 
     def refresh(self) -> bool:
         """Read every group once; returns whether all could be read."""

@@ -70,7 +70,7 @@ class Groups(Protocol):
 
     @property
     def unreadable(self) -> dict[str, str]:
-        """Groups whose last reading failed, and why."""
+        """Groups that count for nothing now, and why."""
         ...
 
 

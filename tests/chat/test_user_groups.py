@@ -63,11 +63,13 @@ def test_before_it_was_read_and_long_after_nobody_is_a_member(slack: FakeSlack) 
     now = Now()
     groups = groups_of(slack, "S0LEADS", now=now)
     assert groups.members("S0LEADS") == frozenset()
+    assert groups.unreadable == {"S0LEADS": "not read yet"}
     groups.refresh()
     slack.script["usergroups.users.list"] += ["no_such_subteam"]
     assert not groups.refresh()
     now.at = HOLDS_S - 1
     assert groups.members("S0LEADS") == {"U0LEAD"}, "what was read last holds for an hour"
+    assert groups.unreadable == {}, "and nothing is said meanwhile"
     now.at = HOLDS_S + 1
     assert groups.members("S0LEADS") == frozenset()
     assert "no_such_subteam" in groups.unreadable["S0LEADS"]

@@ -139,7 +139,7 @@ TEMPLATE = """\
 # The bot cannot widen it. After a change, restart the worker. Reference: docs/reference/node-policy.md
 schema = "baseline-node-policy/1"
 
-# Engines: "process" (a vLLM in a virtual environment), "docker", "attach" (look at running containers, read-only).
+# Engines: "process" (a vLLM in a virtual environment), "docker", "attach" (not carried out yet: `baseline watch` looks on).
 engines = [{engines}]
 
 # Models are taken from here only; links are followed before the path is compared.
