@@ -12,6 +12,7 @@
     │   ├── EngineUnavailable        the container engine or the process table does not answer
     │   ├── NotHeld                  no held engine of that attempt is on this node
     │   ├── ProbeFailed              a probe did not come back with facts
+    │   ├── TenantsChanged           a second attempt would run beside others on the GPUs than the first: paused
     │   └── UnusableRequest          the job's parameters do not make a job
     ├── JobCancelled                 somebody, or the worker's own end, called the job off
     └── StartFailed                  an engine did not start; its text is a finding of the first stage, never a failed job
