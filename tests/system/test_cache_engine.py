@@ -1,7 +1,7 @@
 """The cache probe against a real vLLM: exact hits, a cache that is off, other people's traffic, a reset in the middle.
 
 The default run starts one engine; `./dev test-engine --all` also one without caching, one whose prompts are shorter than a
-block, and a hybrid model whose block is 640 tokens.
+block, and a hybrid model whose block is several times the usual.
 """
 
 from __future__ import annotations
@@ -179,15 +179,16 @@ if ALL:  # one engine in the default run
             "dummy",
             "--enable-prefix-caching",
             "--enable-prompt-tokens-details",
-            max_len=4096,
+            max_len=8192,
         ) as url:
             facts = probe(url, log, rounds=2)
-        assert facts.config.block == 640
+        block = facts.config.block
+        assert block in {640, 1152}, "the block follows the state's type, which vLLM chooses by the CPU"
         assert facts.prefix_tokens is not None
-        assert facts.prefix_tokens >= 2 * 640
+        assert facts.prefix_tokens >= 2 * block
         found = judge(facts)
         assert found.verdict == "hit", f"{found} {cached(facts)}"
-        assert {cached(facts)[n, name] for n in (1, 2) for name in ("A3", "A4")} == {1280}
+        assert {cached(facts)[n, name] for n in (1, 2) for name in ("A3", "A4")} == {2 * block}
 
     def test_a_hybrid_that_the_cache_kills_on_its_first_long_request(tmp_path: Path) -> None:
         model, log = tmp_path / "hybrid", tmp_path / "engine.log"
