@@ -44,12 +44,35 @@ TEMPLATES = (
     "printed after the first failure in line {no}",
     "The cache reuses whole units of {n} tokens, and no request here is longer; that is no miss.",
     "Answers tell up to {n} cached tokens while the hit counter stays at zero.",
+    "Only {who} may {action}; you are a {role} here.",
+    "You {part}, so you cannot {action} yourself. Another approver can.",
+    "this engine was not started for it: {said}",
+    "the engine died during the probe, after {n} tries",
+    "streaming {a} of {n}, not streaming {b} of {no}: the parser differs between the two",
+    "the longest input had {n} tokens of {no}",
+    "{a} tokens accepted in {n} drafts; off against on is the add-back's comparison",
+    "0 of {n} tries",
+    "{a} of {n} tries",
+    "{a} of {n} tries; what works now and then does not work",
     NUMBERED,
 )
 """Of `playbooks.guiding`, and of why a failure is the first; a test holds them equal to what is said there. A value is looked up like a sentence."""
-WORDS = ("collect", "fingerprint", "request", "one change", "a repeat")
+WORDS = (
+    "collect",
+    "fingerprint",
+    "request",
+    "one change",
+    "a repeat",
+    "viewer",
+    "responder",
+    "approver",
+    "a viewer or a responder or an approver",
+    "a responder or an approver",
+    "an approver",
+    "proposed it",
+)
 """What such a sentence may name, besides sentences: jobs, and what an attempt was to be."""
-_NUMBERS = frozenset({"no", "seq", "score", "n", "days", "limit"})
+_NUMBERS = frozenset({"no", "seq", "score", "n", "days", "limit", "a", "b"})
 _IDENTIFIERS = frozenset({"earlier", "later", "error", "kind"})
 _HOLE = re.compile(r"\{(\w+)\}")
 _REASON = re.compile(r"(?P<text>[^:]+?)(?:: (?P<more>.+?))?(?P<cited> \(#\d+(?:, #\d+)*\))?", re.DOTALL)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from bot.blocks.elements import Message, Ref, button
 from bot.blocks.notices import notice, refusal
 from bot.blocks.terms import PHASES
-from bot.blocks.texts import esc, person
+from bot.blocks.texts import person
 from bot.errors import Refused
 from bot.flows.ask_next import ask_next
 from bot.flows.case_playbook import case_playbook
@@ -101,7 +101,7 @@ def skip_phase(services: Services, asker: Asker, incident_id: str, *, reason: st
         try:
             roles.second_person(asker.actor, Action.SKIP_GATE, proposer=None, owner=f"user:{incident.owner}")
         except SecondPersonNeeded as error:
-            raise refuse(refusal(_("Not skipped"), esc(str(error)))) from error
+            raise refuse(refusal(_("Not skipped"), _.told(str(error)))) from error
         phases = [found.id for found in case_playbook(services, incident.case).phases]
         order = list(Phase)
         later = [phase for phase in phases if order.index(phase) > order.index(incident.case.phase)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.blocks.elements import Message
 from bot.blocks.notices import already, notice, refusal
-from bot.blocks.texts import Mrkdwn, Translate, esc, when
+from bot.blocks.texts import Mrkdwn, Translate, when
 from bot.flows.advance_phase import advance_phase
 from bot.flows.ask_next import ask_next
 from bot.flows.once import lock_open, once, refuse
@@ -108,4 +108,4 @@ def _second_person(
                 "There is no other approver: the operator names one in BASELINE_APPROVERS, or the case is handed over."
             )
         )
-        raise refuse(refusal(_("Not approved"), esc(str(error)), could)) from error
+        raise refuse(refusal(_("Not approved"), _.told(str(error)), could)) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.blocks.notices import needs_role
-from bot.blocks.texts import Translate, esc, joined
+from bot.blocks.texts import Translate, joined
 from bot.errors import Refused
 from playbooks.errors import RuleViolation
 from playbooks.guiding import roles
@@ -28,7 +28,7 @@ def require(services: Services, asker: Asker, action: Action, _: Translate) -> N
     try:
         roles.require(services.people.role_of(asker.user), action)
     except RuleViolation as error:
-        why = esc(str(error))
+        why = _.told(str(error))
         if services.people.groups is not None and (unread := services.people.groups.unreadable):
             groups = ", ".join(sorted(unread))
             why = joined(

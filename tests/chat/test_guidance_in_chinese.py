@@ -208,3 +208,22 @@ def test_a_person_who_chose_chinese_is_led_in_chinese(tmp_path: Path) -> None:
     for shown in (show_next(bot.services, viewer(), case), show_status(bot.services, viewer(), case)):
         assert english(shown) == []
     bot.store.close()
+
+
+@pytest.mark.parametrize(
+    ("language", "says"),
+    [("zh-Hans", "只有响应人或批准人可以打开工单；您在这里是查看者。"), ("zh-Hant", "您在這裡是查看者")],
+)
+def test_a_refusal_of_a_role_is_said_in_chinese(language: str, says: str) -> None:
+    said = "Only a responder or an approver may open a case; you are a viewer here."
+    assert says in translator(language).told(said)
+
+
+def test_what_a_feature_probe_proves_is_said_in_chinese() -> None:
+    _ = translator("zh-Hans")
+    assert (
+        _.reason("19 of 20 tries; what works now and then does not work") == "20 次尝试中 19 次成功；时好时坏就是不可用"
+    )
+    assert _.reason("this engine was not started for it: tiny is not a multimodal model").startswith(
+        "此引擎启动时没有开启它"
+    )

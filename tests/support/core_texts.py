@@ -25,8 +25,8 @@ SAID_BY = (
 """Modules whose every sentence is shown: what begins with a capital letter and has a space."""
 REASONS_OF = ("guiding/decision_words", "guiding/decision", "judging/stability")
 """Modules whose every phrase is shown, as part of the reasons of a decision or a score."""
-FINDINGS_OF = ("judging/choosing", "judging/silent_ends")
-"""Modules that say why a failure is the first, and what to look at next."""
+FINDINGS_OF = ("judging/choosing", "judging/silent_ends", "judging/feature_probe", "guiding/roles")
+"""Modules that say why a failure is the first and what to look at next, what a probe proves, and who may do what."""
 _NOT_SHOWN = frozenset(
     {
         "The playbook {} has no phase {}",
@@ -35,6 +35,8 @@ _NOT_SHOWN = frozenset(
     }
 )
 """For a caller's mistake, not for readers."""
+_PATTERNS = re.compile(r"\\|\[-_\]|\(\?:")
+"""What is a pattern of the core and no sentence."""
 _VALUE = re.compile(r"\{\w*\}")
 
 
@@ -66,7 +68,8 @@ def sentences() -> tuple[set[str], set[str]]:
     """What the core says besides: sentences as they are, and those with values, each value a `{}`."""
     fixed = {NOT_CARRIED_OUT}
     with_values: set[str] = set()
-    said = (*_literals(SAID_BY, r"[A-Z].* .*"), *_literals(FINDINGS_OF, r"[A-Za-z].* .* .*"))
+    said = (*_literals(SAID_BY, r"[A-Z].* .*"), *_literals(FINDINGS_OF, r"[A-Za-z0{].* .* .*"))
+    said = tuple(text for text in said if not _PATTERNS.search(text))
     for text in (*said, *_literals(REASONS_OF, r".*[A-Za-z].* .*|.* .*[A-Za-z].*")):
         (with_values if "{}" in text else fixed).add(text)
     return fixed - _NOT_SHOWN, with_values - _NOT_SHOWN
