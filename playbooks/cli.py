@@ -10,6 +10,7 @@ Exit codes: 0 fine, 1 a negative answer, 2 wrong use or unreadable input, 3 coul
 from __future__ import annotations
 
 import importlib
+import io
 import pkgutil
 import sys
 from collections.abc import Callable, Iterator
@@ -94,6 +95,9 @@ def _add(app: typer.Typer, name: str, load: Callable[[], Register], missing: dic
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without a sign must not cost the report
     words = sys.argv[1:]
     app, missing = build(words)
     wanted = next((word for word in words if not word.startswith("-")), None)

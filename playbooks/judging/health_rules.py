@@ -60,6 +60,8 @@ def _driver(host: Facts, _container: Facts) -> Iterator[Disagreement]:
     asked = host.get("nvml.error")
     if asked is not None and asked.status is FieldStatus.TIMEOUT:
         yield Disagreement("nvml-hang", ("nvml.error",), _NVML["hang"])
+    if asked is not None and asked.status is FieldStatus.ERROR and hardware:
+        yield Disagreement("nvml-error", ("nvml.error",), f"NVML could not be read to its end: {asked.detail}")
     if value_of(host, "os.reboot_pending"):
         yield Disagreement(
             "reboot-pending", ("os.reboot_pending",), "packages ask for a reboot: it may change the result", "note"

@@ -208,8 +208,8 @@ FIELDS: tuple[FieldSpec, ...] = (
         docker.cgroup_driver | stable | - | systemd or cgroupfs
         docker.toolkit_version | stable | - | `nvidia-ctk --version`
         docker.live_restore | stable | - | true, false
-        docker.containers | volatile | - | list of {id, name, image, state, gpus}
-        tenants | volatile | - | others that use the GPUs: `container NAME` or `process PID NAME`
+        docker.containers | volatile | - | list of {id, name, image, state}
+        tenants | volatile | - | others that use the GPUs: `process PID NAME on GPU INDEX`, by NVML
         leftovers | volatile | - | what an earlier launch left: processes, ports, memory
         ports.listening | volatile | - | listening TCP ports that a launch may want
         disk.free_bytes | volatile | bytes | free space of the worker's data directory

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from workers.adapters.host_reader import RootHostReader
 from workers.adapters.inside_reader import ProbeInsideReader, probe_text
 from workers.adapters.kernel_log import kernel_facts
 from workers.adapters.model_files import model_facts
+from workers.adapters.system_facts import system_facts
 from workers.errors import ProbeFailed, UnusableRequest
 from workers.jobs.driver_state import driver_state
 from workers.jobs.fingerprint import read_fingerprint
@@ -388,3 +390,24 @@ def test_what_another_users_process_may_have_mapped_is_not_called_a_leftover(
     assert value_of(host(tmp_path), "shm.leftovers") == ["psm_mine", "psm_theirs"]
     monkeypatch.setattr(Path, "read_bytes", guarded)
     assert value_of(host(tmp_path), "shm.leftovers") == ["psm_mine"]
+
+
+def test_the_fabric_manager_is_asked_for_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "nv-fabricmanager"
+    program.write_text("#!/bin/sh\necho 'Fabric Manager version is : 580.95.05'\n", encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    facts = system_facts(Path("/"), data_dir=tmp_path)
+    assert value_of(facts, "service.fabric_manager_version") == "580.95.05"
+    program.write_text("#!/bin/sh\necho 'no such device' >&2; exit 3\n", encoding="utf-8")
+    assert system_facts(Path("/"), data_dir=tmp_path)["service.fabric_manager_version"].status is FieldStatus.ERROR
+    program.unlink()
+    assert system_facts(Path("/"), data_dir=tmp_path)["service.fabric_manager_version"].status is FieldStatus.ABSENT
+
+
+def test_a_terminal_that_lacks_the_signs_still_gets_the_whole_report(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from playbooks.cli import main; main()", "fingerprint"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "BASELINE_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(command, env=env, capture_output=True, check=False, timeout=60)
+    assert b"Traceback" not in done.stderr, done.stderr.decode()
+    assert done.stdout.decode("ascii").count("\n") > 10

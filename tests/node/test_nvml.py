@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable
@@ -146,6 +147,34 @@ def test_each_state_of_a_node_has_its_finding(stub: Stub, states: dict[str, Any]
 @pytest.mark.parametrize("code", [9, 12])
 def test_a_machine_without_a_gpu_has_no_finding_for_that(stub: Stub, code: int) -> None:
     assert compare(stub(init=code), {}) == ()
+
+
+@pytest.mark.parametrize("name", ["B300 \udcff\udcfe", "\udc80", "name \u2028 of two lines", "\ud7ff"])
+def test_a_name_that_is_no_text_costs_the_name_alone(stub: Stub, name: str) -> None:
+    facts = stub(count=2, name=name)
+    assert value_of(facts, "nvml.error") == 0
+    assert [value_of(facts, f"gpu.{index}.uuid") for index in (0, 1)] == ["GPU-00000000", "GPU-00000001"]
+    assert value_of(facts, "gpu.1.memory_total_bytes") == 288 << 30
+    asked = facts["gpu.0.name"]
+    assert asked.status is (FieldStatus.ERROR if "\udc80" <= max(name) <= "\udcff" else FieldStatus.OK), asked
+    json.dumps({field: value.model_dump(mode="json") for field, value in facts.items()}).encode("utf-8")
+
+
+def test_a_library_that_ends_the_process_costs_the_gpus_not_read_yet(stub: Stub) -> None:
+    facts = stub(abort=2, count=4)
+    assert facts["nvml.error"].status is FieldStatus.ERROR
+    assert facts["nvml.error"].detail
+    assert value_of(facts, "nvml.driver") == "580.105.08"
+    assert [value_of(facts, f"gpu.{index}.uuid") for index in (0, 1)] == ["GPU-00000000", "GPU-00000001"]
+    assert "gpu.2.uuid" not in facts
+    assert {one.rule for one in compare(facts | {"driver.loaded": LOADED}, {})} == {"nvml-error"}
+
+
+def test_memory_that_may_not_be_read_is_refused_and_not_absent(stub: Stub) -> None:
+    facts = stub(count=1, refused=1)
+    for name in ("memory_total_bytes", "memory_used_bytes", "memory_unowned_bytes"):
+        assert facts[f"gpu.0.{name}"].status is FieldStatus.REFUSED, name
+    assert value_of(facts, "gpu.0.uuid") == "GPU-00000000"
 
 
 def test_an_older_library_costs_only_what_it_lacks(stub: Stub) -> None:

@@ -2,6 +2,7 @@
  *   STUB_INIT error code of nvmlInit         STUB_COUNT number of GPUs        STUB_NAME product name
  *   STUB_LOST index of a lost GPU            STUB_HANG seconds nvmlInit hangs  STUB_USED bytes in use
  *   STUB_PID pid of a process, 0 = none      STUB_FABRIC fabric state          STUB_MIG_PENDING, STUB_REMAP_PENDING
+ *   STUB_ABORT index of a GPU at which the library ends the process           STUB_REFUSED 1 = memory and processes are not allowed
  *   STUB_OLD 1 = memory v2 and fabric v3 are too new     STUB_DRIVER, STUB_CUDA versions */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,16 +29,17 @@ int nvmlSystemGetNVMLVersion(char *b, u32 n) { snprintf(b, n, "13.%s", word("STU
 int nvmlSystemGetCudaDriverVersion_v2(int *v) { *v = (int)number("STUB_CUDA", 13000); return 0; }
 int nvmlSystemGetProcessName(u32 pid, char *b, u32 n) { snprintf(b, n, "/usr/bin/python3"); return 0; }
 int nvmlDeviceGetCount_v2(u32 *n) { *n = (u32)number("STUB_COUNT", 8); return 0; }
-int nvmlDeviceGetHandleByIndex_v2(u32 i, void **h) { if ((long)i == number("STUB_LOST", -1)) return 15; *h = (void *)(long)(i + 1); return 0; }
+int nvmlDeviceGetHandleByIndex_v2(u32 i, void **h) { if ((long)i == number("STUB_ABORT", -1)) abort(); if ((long)i == number("STUB_LOST", -1)) return 15; *h = (void *)(long)(i + 1); return 0; }
 int nvmlDeviceGetName(void *h, char *b, u32 n) { snprintf(b, n, "%s", word("STUB_NAME", "NVIDIA B300 SXM6 AC")); return 0; }
 int nvmlDeviceGetUUID(void *h, char *b, u32 n) { snprintf(b, n, "GPU-0000000%ld", index_of(h)); return 0; }
 int nvmlDeviceGetVbiosVersion(void *h, char *b, u32 n) { snprintf(b, n, "97.10"); return 0; }
 int nvmlDeviceGetPciInfo_v3(void *h, pci *p) { memset(p, 0, sizeof *p); snprintf(p->bus_id, 32, "00000000:%02lX:00.0", index_of(h) + 5); return 0; }
 int nvmlDeviceGetMinorNumber(void *h, u32 *m) { *m = (u32)index_of(h); return 0; }
 int nvmlDeviceGetCudaComputeCapability(void *h, int *a, int *b) { *a = 10; *b = 3; return 0; }
-int nvmlDeviceGetMemoryInfo(void *h, memory1 *m) { m->total = 288ULL << 30; m->used = (u64)number("STUB_USED", 0); m->free = m->total - m->used; return 0; }
+int nvmlDeviceGetMemoryInfo(void *h, memory1 *m) { if (number("STUB_REFUSED", 0)) return 4; m->total = 288ULL << 30; m->used = (u64)number("STUB_USED", 0); m->free = m->total - m->used; return 0; }
 int nvmlDeviceGetMemoryInfo_v2(void *h, memory2 *m) {
   if (number("STUB_OLD", 0)) return 13;
+  if (number("STUB_REFUSED", 0)) return 4;
   m->total = 288ULL << 30; m->reserved = 1ULL << 30; m->used = (u64)number("STUB_USED", 0); m->free = m->total - m->used - m->reserved; return 0; }
 int nvmlDeviceGetEccMode(void *h, u32 *c, u32 *p) { *c = *p = 1; return 0; }
 int nvmlDeviceGetTotalEccErrors(void *h, int t, int c, u64 *n) { *n = 0; return 0; }

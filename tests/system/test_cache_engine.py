@@ -122,15 +122,18 @@ def test_a_dense_engine_hits_exactly_and_what_disturbs_is_told(tmp_path: Path) -
             after = judge(probe(url, log, http=Between(number, reset), seed=f"reset-{number}"))
             assert after.verdict != "hit", f"reset before request {number}: {after}"
 
-        stop = threading.Event()
+        begun, stop = threading.Event(), threading.Event()
 
         def foreign() -> None:
-            while not stop.is_set():
-                body = {"model": "tiny", "prompt": "the quick brown fox", "max_tokens": 200, "ignore_eos": True}
-                httpx.post(f"{url}/v1/completions", json=body, timeout=60)
+            body = {"model": "tiny", "prompt": "the quick brown fox", "max_tokens": 50, "ignore_eos": True}
+            with httpx.Client(timeout=60) as client:
+                while not stop.is_set():
+                    client.post(f"{url}/v1/completions", json=body).raise_for_status()
+                    begun.set()
 
         others = threading.Thread(target=foreign, daemon=True)
         others.start()
+        assert begun.wait(60), "expected an answer to the other person before the probe begins"
         disturbed = judge(probe(url, log, seed="foreign"))
         stop.set()
         others.join(60)

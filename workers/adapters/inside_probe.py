@@ -196,8 +196,8 @@ else:
     put("nvml.error", code, "nvmlInit")
     buf = ctypes.create_string_buffer(96)
     if code == 0:
-        if lib.nvmlSystemGetDriverVersion(buf, 96) == 0: put("nvml.driver", buf.value.decode(), "nvmlSystemGetDriverVersion")
-        if lib.nvmlSystemGetNVMLVersion(buf, 96) == 0: put("nvml.version", buf.value.decode(), "nvmlSystemGetNVMLVersion")
+        if lib.nvmlSystemGetDriverVersion(buf, 96) == 0: put("nvml.driver", buf.value.decode("utf-8", "replace"), "nvmlSystemGetDriverVersion")
+        if lib.nvmlSystemGetNVMLVersion(buf, 96) == 0: put("nvml.version", buf.value.decode("utf-8", "replace"), "nvmlSystemGetNVMLVersion")
         number = ctypes.c_int()
         if lib.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(number)) == 0: put("nvml.cuda", "%%d.%%d" %% (number.value // 1000, number.value %% 1000 // 10), "nvmlSystemGetCudaDriverVersion_v2")
         count = ctypes.c_uint()
@@ -207,8 +207,8 @@ else:
             code = lib.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(handle))
             put("gpu.%%d.error" %% i, code, "nvmlDeviceGetHandleByIndex")
             if code: continue
-            if lib.nvmlDeviceGetUUID(handle, buf, 96) == 0: put("gpu.%%d.uuid" %% i, buf.value.decode(), "nvmlDeviceGetUUID")
-            if lib.nvmlDeviceGetName(handle, buf, 96) == 0: put("gpu.%%d.name" %% i, buf.value.decode(), "nvmlDeviceGetName")
+            if lib.nvmlDeviceGetUUID(handle, buf, 96) == 0: put("gpu.%%d.uuid" %% i, buf.value.decode("utf-8", "replace"), "nvmlDeviceGetUUID")
+            if lib.nvmlDeviceGetName(handle, buf, 96) == 0: put("gpu.%%d.name" %% i, buf.value.decode("utf-8", "replace"), "nvmlDeviceGetName")
 print(%r + json.dumps(out))
 """
 

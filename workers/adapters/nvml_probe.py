@@ -1,4 +1,4 @@
-"""NVML, read once in a process of its own: run as `python -m workers.adapters.nvml_probe`, prints one JSON line.
+"""NVML, read once in a process of its own: run as `python -m workers.adapters.nvml_probe`, prints a JSON line for NVML and one a GPU.
 
 A process of its own because NVML calls have no time-out and may hang in the kernel, and because a long-lived process would
 keep the library of before a driver upgrade. Each call has its own status; error codes are told by value, never by text.
@@ -13,7 +13,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pynvml
@@ -22,6 +22,8 @@ _STATUS = {3: "unsupported", 4: "refused", 6: "absent", 10: "timeout", 13: "unsu
 _FABRIC_STATES = ("not_supported", "not_started", "in_progress", "completed")
 _COMPUTE_MODES = {0: "default", 2: "prohibited", 3: "exclusive_process"}
 _MOST_LINKS = 18
+_NOT_TO_BE_READ = -1
+"""In the place of an NVML code: the library answered what is no answer."""
 _OWNERS = ("nvidia-ml-py", "pynvml")
 """Distributions that bring a module `pynvml`; the second, an old one, shadows the first and lacks calls."""
 
@@ -44,6 +46,13 @@ def _field(source: str, call: Callable[[], Any], unit: str | None = None) -> Fie
         }
     except AttributeError as error:
         return {"status": "unsupported", "source": source, "unit": unit, "detail": f"no such call: {error}"}
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        ctypes.ArgumentError,
+    ) as error:  # a text that is none, a number out of range
+        return {"status": "error", "source": source, "unit": unit, "detail": f"not to be read: {error}"[:200]}
     return {"status": "absent" if value is None else "ok", "value": value, "source": source, "unit": unit}
 
 
@@ -52,6 +61,8 @@ def _code(call: Callable[[], Any]) -> tuple[int, Any]:
         return 0, call()
     except pynvml.NVMLError as error:
         return int(error.value), None
+    except (ValueError, TypeError, ctypes.ArgumentError):
+        return _NOT_TO_BE_READ, None
 
 
 def _cuda(number: int) -> str:
@@ -159,9 +170,20 @@ def _gpu(handle: Any) -> dict[str, Field]:
         ),
         "pcie_replays": _field("nvmlDeviceGetPcieReplayCounter", lambda: n.nvmlDeviceGetPcieReplayCounter(handle)),
     }
-    if fields["memory_unowned_bytes"].get("value") is None:
-        fields["memory_unowned_bytes"] |= {"status": "absent", "detail": "the memory of a process was not told"}
+    fields["recovery_action"] = _field("nvmlDeviceGetFieldValues", lambda: _recovery(handle))
+    if memory["status"] == "ok" and fields["memory_unowned_bytes"].get("value") is None:
+        asked = processes["status"] != "ok"
+        why = processes.get("detail", "") if asked else "the memory of a process was not told"
+        fields["memory_unowned_bytes"] |= {"status": processes["status"] if asked else "absent", "detail": why}
     return fields
+
+
+def _recovery(handle: Any) -> int | None:
+    """Return what the driver asks for; None where this library or driver does not tell."""
+    found = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])[0]
+    if found.nvmlReturn:
+        raise pynvml.NVMLError(found.nvmlReturn)
+    return int(found.value.uiVal)
 
 
 def _memory(handle: Any) -> dict[str, int]:
@@ -182,27 +204,31 @@ def _is_installed(name: str) -> bool:
     return True
 
 
-def read() -> dict[str, Field]:
-    """Return all fields `nvml.*` and `gpu.*`."""
+def read() -> Iterator[dict[str, Field]]:
+    """Yield the fields `nvml.*`, then those `gpu.*` of one GPU after the other: what was read before a crash is kept."""
     owners = ", ".join(name for name in _OWNERS if _is_installed(name))
     fields: dict[str, Field] = {"nvml.distribution": {"status": "ok", "value": owners, "source": "metadata"}}
     code, _ = _code(pynvml.nvmlInit)
     fields["nvml.error"] = {"status": "ok", "value": code, "source": "nvmlInit"}
     if code:
         fields["nvml.error"]["detail"] = str(pynvml.NVMLError(code)) if code < 999 else "Unknown Error"
-        return fields
+        yield fields
+        return
     fields["nvml.driver"] = _field("nvmlSystemGetDriverVersion", pynvml.nvmlSystemGetDriverVersion)
     fields["nvml.version"] = _field("nvmlSystemGetNVMLVersion", pynvml.nvmlSystemGetNVMLVersion)
     fields["nvml.cuda"] = _field(
         "nvmlSystemGetCudaDriverVersion_v2", lambda: _cuda(pynvml.nvmlSystemGetCudaDriverVersion_v2())
     )
     fields["nvml.count"] = _field("nvmlDeviceGetCount", pynvml.nvmlDeviceGetCount)
+    yield fields
     for index in range(fields["nvml.count"].get("value") or 0):
         code, handle = _code(lambda index=index: pynvml.nvmlDeviceGetHandleByIndex(index))  # type: ignore[misc]
-        fields[f"gpu.{index}.error"] = {"status": "ok", "value": code, "source": "nvmlDeviceGetHandleByIndex"}
+        one: dict[str, Field] = {
+            f"gpu.{index}.error": {"status": "ok", "value": code, "source": "nvmlDeviceGetHandleByIndex"}
+        }
         if code == 0:
-            fields |= {f"gpu.{index}.{name}": field for name, field in _gpu(handle).items()}
-    return fields
+            one |= {f"gpu.{index}.{name}": field for name, field in _gpu(handle).items()}
+        yield one
 
 
 def _used(index: int) -> int:
@@ -225,4 +251,5 @@ if __name__ == "__main__":
     if "--watch" in sys.argv:
         watch()
     else:
-        print(json.dumps(read()), flush=True)
+        for part in read():
+            print(json.dumps(part), flush=True)

@@ -31,7 +31,7 @@ class NvmlReader:
         child = subprocess.Popen(_PROBE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)  # noqa: S603 - our own module
         try:
             out, err = child.communicate(timeout=self._timeout_s)
-        except subprocess.TimeoutExpired:
+        except subprocess.TimeoutExpired as late:
             child.kill()
             _abandon(child)
             hung = FieldValue(
@@ -40,13 +40,12 @@ class NvmlReader:
                 source=source,
                 detail=f"no answer within {self._timeout_s:.0f} s",
             )
-            return {"nvml.error": hung}
-        try:
-            fields = json.loads(out)
-        except ValueError:
+            return {**_fields(late.output or b""), "nvml.error": hung}
+        found = _fields(out)
+        if child.returncode or not found:
             why = err.decode(errors="replace").strip().splitlines()[-1:] or [f"ended with {child.returncode}"]
-            return {"nvml.error": failed(FieldStatus.ERROR, source, why[0])}
-        return {name: FieldValue.model_validate(field) for name, field in fields.items()}
+            return {**found, "nvml.error": failed(FieldStatus.ERROR, source, why[0])}
+        return found
 
     def watch(self) -> NvmlWatch:
         """Begin to sample the memory in use."""
@@ -101,6 +100,15 @@ class NvmlWatch:
             at, *used = line.split()
             told = tuple(None if one == b"-" else int(one) for one in used)
             self._samples.append((max(0, int(at) - self._started_ms), told))
+
+
+def _fields(out: bytes) -> dict[str, FieldValue]:
+    """Return what was printed; a line that was cut is left out."""
+    found: dict[str, FieldValue] = {}
+    for line in out.splitlines():
+        with contextlib.suppress(ValueError):
+            found |= {name: FieldValue.model_validate(field) for name, field in json.loads(line).items()}
+    return found
 
 
 def _abandon(child: subprocess.Popen[bytes]) -> None:

@@ -156,14 +156,26 @@ def _rdma(root: Path) -> Facts:
 
 def _services(root: Path) -> Facts:
     source = "systemctl is-active"
-    if root != Path("/") or not Path("/run/systemd/system").exists():
+    tool = "nv-fabricmanager --version"
+    if root != Path("/"):
         return {name: attempt(source, lambda: None) for name in _SERVICES}
+    version = {"service.fabric_manager_version": attempt(tool, _fabric_manager_version)}
+    if not Path("/run/systemd/system").exists():
+        return version | {name: attempt(source, lambda: None) for name in _SERVICES}
 
     def state(unit: str) -> str | None:
         listed = output("systemctl", "show", "-p", "LoadState,ActiveState", "--value", unit, timeout_s=1).split()
         return None if "not-found" in listed else listed[-1]
 
-    return {name: attempt(source, lambda unit=unit: state(unit)) for name, unit in _SERVICES.items()}  # type: ignore[misc]
+    return version | {name: attempt(source, lambda unit=unit: state(unit)) for name, unit in _SERVICES.items()}  # type: ignore[misc]
+
+
+def _fabric_manager_version() -> str | None:
+    """Return the version the program says it has; None where it is not installed."""
+    if shutil.which("nv-fabricmanager") is None:
+        return None
+    found = re.search(r"\d+(?:\.\d+)+", output("nv-fabricmanager", "--version", timeout_s=1))
+    return found[0] if found else None
 
 
 def _system(root: Path, data_dir: Path) -> Facts:
