@@ -191,7 +191,15 @@ def _leftovers(host: Facts, _container: Facts) -> Iterator[Disagreement]:
     for name, words in (("leftovers", "an earlier launch left behind"), ("tenants", "others use the GPUs")):
         found = value_of(host, name)
         if found:
-            yield Disagreement(name, (name,), f"{words}: {shown(found)}")
+            yield Disagreement(name, (name,), f"{words}: {_first_of(found)}")
+
+
+def _first_of(found: object) -> str:
+    """Return the first few of a list as words, with how many more there are; anything else as it is shown."""
+    if not isinstance(found, (list, tuple)):
+        return shown(found)
+    named, more = ", ".join(map(str, found[:_MOST_NAMED])), len(found) - _MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _xids(host: Facts, _container: Facts) -> Iterator[Disagreement]:

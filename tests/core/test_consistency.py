@@ -254,3 +254,14 @@ def test_values_are_shown_on_a_line(value, text):
 
 def test_a_disagreement_is_a_finding_unless_it_says_otherwise():
     assert Disagreement("r", (), "t").severity == "finding"
+
+
+def test_leftovers_are_named_in_words_and_what_is_not_named_is_counted() -> None:
+    facts = {
+        "leftovers": FieldValue(status=FieldStatus.OK, value=[f"psm_{n}" for n in range(6)], source="shared memory")
+    }
+    (found,) = compare(facts, {})
+    assert found.text == "an earlier launch left behind: psm_0, psm_1, psm_2, psm_3 and 2 more"
+    facts["leftovers"] = FieldValue(status=FieldStatus.OK, value=["container old"], source="docker ps -a")
+    (found,) = compare(facts, {})
+    assert found.text == "an earlier launch left behind: container old"
